@@ -1,0 +1,1 @@
+"""Values: records and decisions. Standard library only, no I/O, no clock."""

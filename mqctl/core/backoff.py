@@ -1,0 +1,17 @@
+"""How long a failed message waits before its next attempt."""
+
+
+def delay_ms(retry: int, base_ms: int, cap_ms: int) -> int:
+    """Return min(base·2^(retry-1), cap) for the retry-th retry (1 = first).
+
+    The Java library's exponential policy (`wire-format` §6.2) without its
+    overflow: the cap is applied before the power can grow.
+    """
+    base = max(0, base_ms)
+    cap = max(base, cap_ms)
+    if base == 0 or retry < 1:
+        return 0
+    doublings = retry - 1
+    if doublings >= (cap // base).bit_length():
+        return cap
+    return min(base << doublings, cap)

@@ -1,0 +1,1 @@
+"""Behaviour: producing, consuming, settling, looking. Never prints."""

@@ -1,0 +1,1 @@
+"""What happens to a delivered message: commands, writers, functions."""

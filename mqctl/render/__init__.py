@@ -1,0 +1,1 @@
+"""Records to text. Knows columns and records, never Redis."""

@@ -1,0 +1,1 @@
+"""Redis, and only here: the wire, the connection, the scripts, the server."""
