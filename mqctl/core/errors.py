@@ -206,3 +206,23 @@ class Interrupted(MqError):
 
     code = "interrupted"
     exit = 130
+
+
+class Undecodable(BadData):
+    """A stored entry that does not follow its format. `fields` are its raw bytes.
+
+    `payload` is the payload field where that much was readable, else empty.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        entry_id: str,
+        fields: dict[bytes, bytes],
+        payload: bytes = b"",
+    ) -> None:
+        super().__init__(message, id=entry_id)
+        self.entry_id = entry_id
+        self.fields = fields
+        self.payload = payload

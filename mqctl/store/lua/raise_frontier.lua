@@ -1,0 +1,13 @@
+-- Raise a group's frontier and note its last acknowledgement, never lower it.
+-- KEYS: 1 commit hash
+-- ARGV: 1 group, 2 frontier id
+-- Returns: 1 raised, 0 left alone
+-- One key; atomic. For partitions whose keys lie in different slots.
+local am, as = string.match(ARGV[2], '^(%d+)-(%d+)$')
+local bm, bs = string.match(redis.call('HGET', KEYS[1], ARGV[1]) or '', '^(%d+)-(%d+)$')
+if bm then
+  if tonumber(am) < tonumber(bm) then return 0 end
+  if am == bm and tonumber(as) <= tonumber(bs) then return 0 end
+end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+return 1

@@ -1,0 +1,98 @@
+"""The Lua scripts: loaded once, each behind one typed function.
+
+A function returns the command to send; its docstring says what the reply holds.
+The first use on a connection sends the source, later ones its digest. Every script
+names all keys it touches.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha1
+from importlib.resources import files
+
+from mqctl.store.wire import Arg, Wire
+
+
+@cache
+def source(name: str) -> str:
+    """Return a script's text."""
+    return (files("mqctl.store") / "lua" / f"{name}.lua").read_text("utf-8")
+
+
+@cache
+def _digest(name: str) -> str:
+    return sha1(source(name).encode(), usedforsecurity=False).hexdigest()
+
+
+def _command(
+    wire: Wire, name: str, keys: Sequence[str], args: Sequence[Arg]
+) -> tuple[Arg, ...]:
+    digest = _digest(name)
+    if digest in wire.sources:
+        return ("EVALSHA", digest, len(keys), *keys, *args)
+    wire.sources[digest] = source(name)
+    return ("EVAL", source(name), len(keys), *keys, *args)
+
+
+def beat_member(wire: Wire, members: str, ttl_ms: int, member: str) -> tuple[Arg, ...]:
+    """Beat for `member` (or only look, with ""): [now ms, member, score, ...]."""
+    return _command(wire, "beat_member", [members], [ttl_ms, member])
+
+
+def hold_lease(
+    wire: Wire, lease: str, me: str, holder: str, ttl_ms: int
+) -> tuple[Arg, ...]:
+    """Renew (holder = me), hand over, or drop (holder = ""): 1, or 0 if not mine."""
+    return _command(wire, "hold_lease", [lease], [me, holder, ttl_ms])
+
+
+def settle(wire: Wire, keys: Sequence[str], args: Sequence[Arg]) -> tuple[Arg, ...]:
+    """Settle deliveries: ["lost"], or ["done", frontier, result, ...]."""
+    return _command(wire, "settle", keys, args)
+
+
+def raise_frontier(
+    wire: Wire, commit: str, group: str, frontier: str
+) -> tuple[Arg, ...]:
+    """Raise the group's frontier if that is higher: 1 or 0."""
+    return _command(wire, "raise_frontier", [commit], [group, frontier])
+
+
+def schedule_item(
+    wire: Wire, retries: str, item: str, delay_ms: int
+) -> tuple[Arg, ...]:
+    """Give an item its due time: epoch ms."""
+    return _command(wire, "schedule_item", [retries], [item, delay_ms])
+
+
+def due_items(wire: Wire, retries: str, limit: int, hold_ms: int) -> tuple[Arg, ...]:
+    """List due items: [now ms, next due ms or "", item, ...]."""
+    return _command(wire, "due_items", [retries], [limit, hold_ms])
+
+
+def move_item(
+    wire: Wire, retries: str, item: str, stream: str, fields: Sequence[bytes]
+) -> tuple[Arg, ...]:
+    """Move one due item into its stream: 1, or 0 if another mover had it."""
+    return _command(wire, "move_item", [retries, item, stream], fields)
+
+
+def drop_consumer(
+    wire: Wire, stream: str, group: str, consumer: str
+) -> tuple[Arg, ...]:
+    """Forget a consumer that holds nothing: 1 or 0."""
+    return _command(wire, "drop_consumer", [stream], [group, consumer])
+
+
+def replay_dead(
+    wire: Wire,
+    keys: tuple[str, str, str],
+    entry_id: str,
+    *,
+    delete: bool,
+    history: bytes,
+    fields: Sequence[bytes],
+) -> tuple[Arg, ...]:
+    """Copy a dead letter back: the new id, b"gone" or b"changed"."""
+    then = "delete" if delete else "keep"
+    return _command(wire, "replay_dead", keys, [entry_id, then, history, *fields])
