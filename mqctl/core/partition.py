@@ -3,8 +3,9 @@
 import re
 from random import Random
 
-_INT = re.compile(r"[+-]?\d+\Z")
+_INT = re.compile(r"([+-]?)(\d+)\Z")
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+_LONGEST = 10  # digits of a 32-bit number
 
 
 def java_hash(text: str) -> int:
@@ -32,10 +33,18 @@ def key_partition(key: bytes, count: int) -> int:
 
 
 def forced_partition(text: str, count: int) -> int | None:
-    """Return floor-mod of a force-partition header, None where Java ignores it."""
-    if not _INT.match(text):
+    """Return floor-mod of a force-partition header, None where Java ignores it.
+
+    Java reads an optional sign and decimal digits of any script, one UTF-16 unit
+    each, with as many leading zeros as there are, in the range of 32 bits.
+    """
+    found = _INT.match(text)
+    if not found or max(text) > "\uffff":
         return None
-    number = int(text)
+    digits = "".join(str(int(digit)) for digit in found[2]).lstrip("0")
+    if len(digits) > _LONGEST:
+        return None
+    number = int(f"{found[1]}{digits or 0}")
     if not _INT_MIN <= number <= _INT_MAX:
         return None
     return number % count if count > 0 else 0
