@@ -2,7 +2,7 @@
 
 import re
 
-_ID = re.compile(r"(\d{1,20})-(\d{1,20})\Z")
+_ID = re.compile(r"([0-9]{1,20})-([0-9]{1,20})\Z")
 _MAX = 2**64 - 1
 
 
@@ -26,6 +26,10 @@ def before(text: str) -> str:
 
 
 def after(text: str) -> str:
-    """Return the smallest id above `text`."""
+    """Return the smallest id above `text`; ValueError when there is none."""
     ms, seq = parse(text)
-    return f"{ms}-{seq + 1}" if seq < _MAX else f"{ms + 1}-0"
+    if seq < _MAX:
+        return f"{ms}-{seq + 1}"
+    if ms == _MAX:
+        raise ValueError(text)
+    return f"{ms + 1}-0"
