@@ -58,7 +58,7 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         """Move both readings forward."""
         self.seconds += seconds
-        self.ms += int(seconds * 1000)
+        self.ms += round(seconds * 1000)
 
 
 def rfc3339(ms: int) -> str:
@@ -68,4 +68,4 @@ def rfc3339(ms: int) -> str:
         moment = datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         return f"@{ms}"
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+    return f"{moment.replace(tzinfo=None).isoformat()}.{rest:03d}Z"
