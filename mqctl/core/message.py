@@ -76,6 +76,26 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
+class RetryItem:
+    """A message that waits in the retry bucket until `due_ms` (epoch ms).
+
+    `item` is the key of its hash, `retry_count` the one it will have when it is
+    delivered. `original_id` None: it was never delivered before.
+    """
+
+    item: str
+    topic: str
+    partition: int
+    payload: bytes
+    key: bytes | None
+    headers: dict[str, str]
+    retry_count: int
+    max_retries: int
+    original_id: str | None
+    due_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Death:
     """Why a message was given up: the facts a dead letter carries in its headers."""
 
