@@ -62,13 +62,14 @@ class Processes:
         After `timeout` seconds its group gets TERM, after the grace KILL. OSError
         when it cannot be started; HandlerBroken when its status cannot be known.
         """
+        limit = None if timeout is None else self._clock.monotonic() + timeout
         with self._lock:
             child = _spawn(command, self._clock)
             self._running.add(child)
             if self._killed:
                 child.signal(SIGKILL)
         try:
-            timed_out = self._see_through(child, timeout)
+            timed_out = self._see_through(child, limit)
         finally:
             with self._lock:
                 self._running.discard(child)
@@ -82,15 +83,16 @@ class Processes:
             for child in self._running:
                 child.signal(number)
 
-    def _see_through(self, child: "_Child", timeout: float | None) -> bool:
-        timed_out = not child.attend(timeout)
+    def _see_through(self, child: "_Child", limit: float | None) -> bool:
+        timed_out = not child.attend(limit)
         if timed_out:
+            last = self._clock.monotonic() + self._grace
             child.signal(SIGTERM)
             # What the command started may need the grace longer than itself.
-            child.attend(self._grace, to_eof=True)
+            child.attend(last, to_eof=True)
             child.signal(SIGKILL)
             child.attend(None)
-        child.attend(_EOF_WAIT, to_eof=True)
+        child.attend(self._clock.monotonic() + _EOF_WAIT, to_eof=True)
         return timed_out
 
 
@@ -122,12 +124,11 @@ class _Child:
             self._poll.register(stdin, select.POLLOUT)
             self._feed(stdin)
 
-    def attend(self, seconds: float | None, *, to_eof: bool = False) -> bool:
+    def attend(self, until: float | None, *, to_eof: bool = False) -> bool:
         """Serve the pipes until the process ends, with `to_eof` also its stderr.
 
-        False when `seconds` were not enough; None is no limit.
+        False when the monotonic clock reached `until` before; None is no limit.
         """
-        until = None if seconds is None else self._clock.monotonic() + seconds
         while not self._exited or (to_eof and self._stderr is not None):
             left = _LONGEST_POLL if until is None else until - self._clock.monotonic()
             if left <= 0:
