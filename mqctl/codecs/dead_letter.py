@@ -5,7 +5,7 @@ read nothing else. What mqctl knows beyond them stands in headers, which every J
 reader shows: `x-dead-*`, the key and the real partition.
 """
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -231,14 +231,6 @@ def raw_of(fields: Mapping[bytes, bytes]) -> str:
         for name, value in fields.items()
     }
     return b64encode(orjson.dumps(named)).decode()
-
-
-def fields_of_raw(raw: str) -> dict[str, bytes]:
-    """Return the fields in an `x-dead-raw` text; ValueError if it holds none."""
-    named = orjson.loads(b64decode(raw, validate=True))
-    if not isinstance(named, dict):
-        raise ValueError(raw)
-    return {name: b64decode(value, validate=True) for name, value in named.items()}
 
 
 def replay_headers(dead: DeadLetter, *, all_groups: bool) -> dict[str, str]:

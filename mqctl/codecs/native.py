@@ -10,10 +10,8 @@ from dataclasses import replace
 import orjson
 
 from mqctl.codecs import entry, java
-from mqctl.codecs.entry import Codec, Entry
-from mqctl.codecs.entry import codec_of
+from mqctl.codecs.entry import Codec, Entry, codec_of, payload_text
 from mqctl.codecs.entry import codec_of_name as commit_codec
-from mqctl.codecs.entry import payload_text
 from mqctl.core import headers as h
 from mqctl.core import ids
 from mqctl.core.errors import Undecodable

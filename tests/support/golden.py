@@ -77,6 +77,42 @@ def strings(recording: Recording) -> dict[str, bytes]:
     }
 
 
+def expected(kind: str) -> list[Any]:
+    """Every expectation of one kind, as (recording name, expectation)."""
+    return [(name, e) for name in names() for e in load(name)["expect"].get(kind, [])]
+
+
+def headers(expectation: Recording) -> dict[str, str]:
+    """The application's headers; one with a null value is none."""
+    pairs = expectation["headers"]
+    return {text(name): text(value) for name, value in pairs if value is not None}
+
+
+def key(expectation: Recording) -> bytes | None:
+    return None if expectation["key"] is None else form(expectation["key"])
+
+
+def check_headers(found: dict[str, str], expectation: Recording) -> None:
+    """Those that a reader can be sure of are right; nothing is made up beside them."""
+    right = headers(expectation)
+    unsure = {text(name) for name in expectation.get("ambiguous_headers", [])}
+    if unsure:
+        sure = right.keys() - unsure
+        assert {k: found.get(k) for k in sure} == {k: right[k] for k in sure}
+    else:
+        assert found == right
+
+
+def check_payload(found: bytes, expectation: Recording) -> None:
+    """Equal bytes; equal JSON where the body is stored as a typed value."""
+    payload = expectation["payload"]
+    right = b"" if payload is None else form(payload)
+    if expectation.get("payload_stored_as") == "object" and found != right:
+        assert json.loads(found) == json.loads(right)
+    else:
+        assert found == right
+
+
 Call = Callable[..., Any]
 
 
