@@ -82,7 +82,11 @@ class ConnectionLost(Unreachable):
 
 def pack(args: Command) -> bytes:
     """Return one command in the wire's form."""
-    return cast("bytes", hiredis.pack_command(tuple(args)))
+    try:
+        return cast("bytes", hiredis.pack_command(tuple(args)))
+    except UnicodeEncodeError:  # names of others that are not UTF-8
+        raw = [a.encode("utf-8", "surrogateescape") if isinstance(a, str) else a for a in args]
+        return cast("bytes", hiredis.pack_command(tuple(raw)))
 
 
 class Wire:
@@ -126,6 +130,14 @@ class Wire:
                     self._sock.settimeout(self._timeout)
         self.owed -= 1
         return reply
+
+    def receive_into(self, replies: list[Reply], count: int) -> None:
+        """Append the next `count` replies; those read before a failure are kept."""
+        gets, append = self._reader.gets, replies.append
+        for _ in range(count):
+            reply = gets()
+            append(self._read() if reply is False else reply)
+            self.owed -= 1
 
     def _read(self) -> Reply:
         while True:

@@ -1,0 +1,87 @@
+"""How to consume: every setting with its default, checked once."""
+
+from dataclasses import dataclass, field
+
+from mqctl.core.errors import BadUsage
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerOptions:
+    """Settings of one consumer; durations in milliseconds, 0 = no bound for counts.
+
+    `partitions` names indices to take instead of a share. `position` is where groups
+    begin that this consumer is the first to create (the text of `--from`). `ack` is
+    auto, manual (nothing is settled, receipts are handed out) or none.
+    """
+
+    topics: tuple[str, ...]
+    group: str
+    consumer: str | None = None
+    consumer_prefix: str = "consumer-"
+    create: bool = False
+    create_partitions: int = 1
+    position: str = "start"
+    partitions: tuple[int, ...] = ()
+    workers: int = 8
+    batch: int = 10
+    poll_ms: int = 1000
+    max_in_flight: int = 0
+    max_partitions: int = 0
+    weight: int = 1
+    lease_ttl_ms: int = 15_000
+    renew_ms: int = 3_000
+    rebalance_ms: int = 5_000
+    claim_idle_ms: int = 300_000
+    claim_interval_ms: int = 30_000
+    claim_batch: int = 50
+    retry_max: int = 5
+    retry_base_ms: int = 1_000
+    retry_cap_ms: int = 60_000
+    mover_interval_ms: int = 1_000
+    mover_batch: int = 100
+    max_messages: int = 0
+    max_time_ms: int = 0
+    idle_exit_ms: int = 0
+    exit_when_empty: bool = False
+    ack: str = "auto"
+    java_codec: str = "auto"
+    drain_timeout_ms: int = 30_000
+
+    def __post_init__(self) -> None:
+        if self.renew_ms * 2 >= self.lease_ttl_ms:
+            raise BadUsage(
+                "--renew must be less than half of --lease-ttl",
+                hint="one late renewal must not cost a partition",
+            )
+        for name in ("workers", "batch", "claim_batch", "mover_batch"):
+            if getattr(self, name) < 1:
+                raise BadUsage(f"--{name.replace('_', '-')} must be at least 1")
+        for name in ("lease_ttl_ms", "renew_ms", "claim_interval_ms", "rebalance_ms"):
+            if getattr(self, name) < 1:
+                flag = name.removesuffix("_ms").replace("_", "-")
+                raise BadUsage(f"--{flag} must be more than 0")
+
+    @property
+    def beat_ms(self) -> int:
+        """Return the time between two signs of life."""
+        return max(20, min(1000, self.lease_ttl_ms // 5))
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a consumer did. `left_*` and `next_delayed_ms` are the group's, at the end.
+
+    `received` counts messages handed out; `duplicates_possible` those in hand when a
+    lease was lost.
+    """
+
+    received: int = 0
+    acked: int = 0
+    retried: int = 0
+    dead: int = 0
+    skipped: int = 0
+    duplicates_possible: int = 0
+    left_in_work: int = 0
+    left_delayed: int = 0
+    duration_ms: int = 0
+    next_delayed_ms: int | None = field(default=None, repr=False)

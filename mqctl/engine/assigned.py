@@ -1,0 +1,60 @@
+"""One partition in the hands of one consumer: what is queued, in work, unsettled."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from mqctl.core.assignment import Slot
+from mqctl.core.message import Delivery
+from mqctl.engine.settle import Settlement, Step
+
+
+@dataclass(slots=True)
+class Assigned:
+    """A leased partition.
+
+    `held_at` is when (monotonic) the last successful acquisition or renewal was sent.
+    `cursor` is where the take-over scan stands, None when it is done; `mine` makes it
+    take entries under the own name too. `last_id` is the last id known delivered.
+    `shed_to` is who gets the partition once it is idle.
+    """
+
+    slot: Slot
+    stream: str
+    held_at: float
+    last_id: str = "0-0"
+    queue: deque[Delivery] = field(default_factory=deque)
+    busy: Delivery | None = None
+    cursor: str | None = "-"
+    mine: bool = True
+    next_scan: float = 0.0
+    ripe_at: float | None = None
+    shed_to: str | None = None
+    acks: list[str] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    refreshed: float = 0.0
+
+    @property
+    def topic(self) -> str:
+        """Return the topic's name."""
+        return self.slot[0]
+
+    @property
+    def idle(self) -> bool:
+        """Tell whether nothing is in work and nothing waits to be settled."""
+        return self.busy is None and not self.acks and not self.steps
+
+    def in_hand(self) -> set[str]:
+        """Return the ids this consumer holds and has not settled."""
+        ids = {d.message.id for d in self.queue}
+        ids.update(self.acks)
+        ids.update(step.id for step in self.steps)
+        if self.busy is not None:
+            ids.add(self.busy.message.id)
+        return ids
+
+    def settlement(self, group: str, consumer: str) -> Settlement:
+        """Return what waits to be settled, as one order."""
+        topic, index = self.slot
+        return Settlement(
+            topic, index, group, consumer, list(self.acks), list(self.steps)
+        )

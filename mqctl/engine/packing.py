@@ -1,0 +1,114 @@
+"""Native entries straight into wire form: the hot path of producing.
+
+Byte for byte what `native.entry_fields` and one XADD would give, from prefabricated
+parts. A test holds the two equal.
+"""
+
+import orjson
+
+from mqctl.codecs import java, native
+from mqctl.core import headers as h
+from mqctl.core.clock import rfc3339
+from mqctl.core.keys import KeySpace
+
+_INLINE = b'"' + h.PAYLOAD_STORAGE.encode() + b'":"inline","'
+_SIZE = h.PAYLOAD_SIZE.encode() + b'":"%d"'
+_TAIL = b"\r\n$7\r\nheaders\r\n$%d\r\n%b\r\n"
+_KEY = b"\r\n$3\r\nkey\r\n$%d\r\n%b"
+
+
+def _bulk(value: bytes) -> bytes:
+    return b"$%d\r\n%b\r\n" % (len(value), value)
+
+
+class EntryPacker:
+    """Packs XADD commands for one topic. `max_len` 0 = no length bound on write."""
+
+    def __init__(
+        self, keys: KeySpace, topic: str, *, max_len: int = 0, exact: bool = True
+    ) -> None:
+        self._keys = keys
+        self._topic = topic
+        self._bound = (
+            [b"MAXLEN", b"=" if exact else b"~", b"%d" % max_len] if max_len else []
+        )
+        self._moment = -1
+        self._parts: dict[tuple[int, int, bool], tuple[bytes, bytes]] = {}
+        self._headers: tuple[dict[str, str], bytes] = ({}, b"{" + _INLINE + _SIZE)
+
+    def at(self, moment_ms: int) -> None:
+        """Set the timestamp of the entries packed from now on."""
+        if moment_ms != self._moment:
+            self._moment = moment_ms
+            self._parts.clear()
+
+    def pack(
+        self,
+        partition: int,
+        payload: bytes,
+        key: bytes | None,
+        headers: dict[str, str],
+        max_retries: int,
+    ) -> bytes:
+        """Return the packed XADD of an inline entry."""
+        known = self._parts.get((partition, max_retries, key is None))
+        if known is None:
+            known = self._prefabricate(partition, max_retries, keyless=key is None)
+        front, middle = known
+        payload, encoded = native.payload_text(payload)
+        if encoded:
+            headers = {**headers, h.PAYLOAD_ENCODING: "base64"}
+            size = len(payload)
+        else:
+            size = java.json_size(payload)
+        cached, form = self._headers
+        if headers is not cached:
+            form = self._header_form(headers)
+            self._headers = (headers, form)
+        text = form % size + b"}"
+        return b"".join(
+            (
+                front,
+                b"%d\r\n" % len(payload),
+                payload,
+                middle,
+                b"" if key is None else _KEY % (len(key), key),
+                _TAIL % (len(text), text),
+            )
+        )
+
+    @staticmethod
+    def _header_form(headers: dict[str, str]) -> bytes:
+        own = {k: v for k, v in headers.items() if k not in _STORAGE}
+        if not own:
+            return b"{" + _INLINE + _SIZE
+        text = orjson.dumps(own).replace(b"%", b"%%")
+        return text[:-1] + b"," + _INLINE + _SIZE
+
+    def _prefabricate(
+        self, partition: int, max_retries: int, *, keyless: bool
+    ) -> tuple[bytes, bytes]:
+        stream = self._keys.partition(self._topic, partition).encode()
+        front = [b"XADD", stream, *self._bound, b"*", b"payload"]
+        middle = [
+            b"timestamp",
+            rfc3339(self._moment).encode(),
+            b"retryCount",
+            b"0",
+            b"maxRetries",
+            b"%d" % max_retries,
+            b"topic",
+            self._topic.encode(),
+            b"partitionId",
+            b"%d" % partition,
+        ]
+        words = len(front) + 1 + len(middle) + (0 if keyless else 2) + 2
+        made = (
+            b"*%d\r\n" % words + b"".join(map(_bulk, front)) + b"$",
+            b"\r\n" + b"".join(map(_bulk, middle))[:-2],
+        )
+        self._parts[(partition, max_retries, keyless)] = made
+        return made
+
+
+_STORAGE = (h.PAYLOAD_REF, h.PAYLOAD_STORAGE, h.PAYLOAD_SIZE)
