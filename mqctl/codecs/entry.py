@@ -78,17 +78,13 @@ def loads(codec: Codec, raw: bytes) -> Value:
 
 def text_of(value: Value) -> str | None:
     """Return a scalar as Java's `toString` has it; None for null and for structures."""
-    match value:
-        case str():
-            return value
-        case bytes():
-            return value.decode("utf-8", "replace")
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return str(value)
-        case _:
-            return None
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else None
 
 
 def bytes_of(value: Value) -> bytes | None:
@@ -101,7 +97,7 @@ def bytes_of(value: Value) -> bytes | None:
 
 def int_of(value: Value, default: int) -> int:
     """Return an integer field, the default when it is absent or not one."""
-    return int_or(bytes_of(value), default)
+    return int_or(value if isinstance(value, bytes) else text_of(value), default)
 
 
 def headers_of(value: Value) -> dict[str, str]:
@@ -118,7 +114,7 @@ def _parse_headers(raw: bytes) -> dict[str, str]:
         return {}
     try:
         found = orjson.loads(raw)
-        if type(found) is dict and all(type(v) is str for v in found.values()):
+        if type(found) is dict and set(map(type, found.values())) <= {str}:
             return found
     except ValueError:
         pass

@@ -4,21 +4,21 @@ import json
 import math
 import re
 from base64 import b64decode, b64encode
-from datetime import date
+from datetime import datetime
 from typing import TypeAlias
 
 from mqctl.codecs.kryo import Opaque, Value
 from mqctl.core.clock import rfc3339
 
 _INSTANT = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]"
-    r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2})"
+    r"(?:\.([0-9]{1,9}))?"
     r"(?:[Zz]|([+-])([0-9]{2})(?::?([0-9]{2})(?::?([0-9]{2}))?)?)"
 )
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
-_DAY_MS = 86_400_000
-_LAST_MS = (date.max.toordinal() - _EPOCH_DAY + 1) * _DAY_MS - 1
-_HOURS, _SIXTY, _MAX_OFFSET = 24, 60, 18 * 3600
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - offsets are added by hand
+_DAY_S = 86_400
+_LAST_MS = 253_402_300_799_999  # the end of year 9999
+_SIXTY, _MAX_OFFSET = 60, 18 * 3600
 
 _SHORT_ESCAPES = b'"\\\b\t\n\f\r'
 _ESCAPED = _SHORT_ESCAPES + bytes(set(range(0x20)) - set(_SHORT_ESCAPES))
@@ -40,22 +40,19 @@ def parse_instant(text: str) -> int:
     found = _INSTANT.fullmatch(text)
     if found is None:
         raise ValueError(text)
-    year, month, day, hour, minute, second = map(int, found.group(1, 2, 3, 4, 5, 6))
-    if hour >= _HOURS or minute >= _SIXTY or second >= _SIXTY:
-        raise ValueError(text)
-    days = date(year, month, day).toordinal() - _EPOCH_DAY
-    seconds = (hour * 60 + minute) * 60 + second - _offset(found)
-    return days * _DAY_MS + seconds * 1000 + int((found[7] or "0").ljust(3, "0")[:3])
+    whole, fraction, sign = found.group(1, 2, 3)
+    moment = datetime.fromisoformat(whole)
+    since = moment - _EPOCH
+    seconds = since.days * _DAY_S + since.seconds - (_offset(found) if sign else 0)
+    return seconds * 1000 + int(f"{fraction}00"[:3] if fraction else 0)
 
 
 def _offset(found: re.Match[str]) -> int:
-    if found[8] is None:
-        return 0
-    minute, second = int(found[10] or 0), int(found[11] or 0)
-    seconds = (int(found[9]) * 60 + minute) * 60 + second
+    minute, second = int(found[5] or 0), int(found[6] or 0)
+    seconds = (int(found[4]) * 60 + minute) * 60 + second
     if minute >= _SIXTY or second >= _SIXTY or seconds > _MAX_OFFSET:
         raise ValueError(found[0])
-    return -seconds if found[8] == "-" else seconds
+    return -seconds if found[3] == "-" else seconds
 
 
 def format_instant(ms: int) -> str:
