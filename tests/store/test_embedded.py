@@ -272,6 +272,9 @@ def test_the_server_outlives_its_starter_and_its_terminal(
     assert starter.line().startswith("started")
     assert starter.line() == "up"
     server_of(instance).call("SET", "k", "v")
+    pid = embedded.status(instance).pid
+    assert pid
+    assert os.getsid(pid) == pid  # a session of its own: no terminal can end it
     starter.signal_all(number)
     assert server_of(instance).call("GET", "k") == b"v"
 
@@ -404,6 +407,21 @@ def test_a_setting_the_program_does_not_know_is_told(
     assert "no-such-setting" in error.message
 
 
+def test_a_program_older_than_the_data_is_refused_before_it_starts_empty(
+    instance: Instance, tmp_path: Path
+) -> None:
+    embedded.ensure(instance)
+    embedded.stop(instance, 20)
+    old = program_that(
+        tmp_path / "p",
+        version="Redis server v=6.2.14 sha=00000000:0",
+        then=f'exec {real_program()} "$@"',
+    )
+    error = explained(instance, str(old))
+    assert "6.2.14" in error.message
+    assert str(instance.dir) in error.message
+
+
 @pytest.mark.parametrize("size", [1_000, 12_000_000])
 def test_a_corrupt_append_only_file_is_named(instance: Instance, size: int) -> None:
     embedded.ensure(instance, fsync="no")
@@ -516,7 +534,7 @@ def test_status_tells_what_runs(instance: Instance) -> None:
     assert told.pid == int(info["process_id"])
     assert (told.dir, told.socket) == (str(instance.dir), str(instance.socket))
     assert told.url == instance.url
-    assert told.version == info["valkey_version"]
+    assert told.version == info.get("valkey_version", info["redis_version"])
     assert told.fsync == "everysec"
     assert told.keys == 2
     assert told.memory_bytes
