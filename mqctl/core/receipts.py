@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from mqctl.core import ids
 from mqctl.core.errors import BadData
 
+_SAFE = re.compile(r"[A-Za-z0-9._~-]*")
 _UNSAFE = re.compile(rb"[^A-Za-z0-9._~-]")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _TEXT = r"((?:[A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})+)"
@@ -59,6 +60,8 @@ def parse_receipt(text: str) -> Receipt:
 
 
 def _quote(text: str) -> str:
+    if _SAFE.fullmatch(text):
+        return text
     return _UNSAFE.sub(lambda found: b"%%%02X" % found[0][0], text.encode()).decode()
 
 

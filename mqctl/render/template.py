@@ -124,13 +124,13 @@ def _token(text: str, piece: re.Match[str]) -> bytes | Callable[[Item], bytes]:
         raise _pointed(text, piece.start(), f"unknown token %{sign}")
     if piece["open"]:
         raise _pointed(text, piece.start("open"), "brace not closed")
-    style = piece["as"] or "plain"
-    if style == "json" and sign in "he" and name is None:
-        style = "plain"  # JSON already
-    if style not in _STYLES or piece["as"] == "":
-        what = f"unknown {{{piece['as']}}} after %{sign}"
+    style = piece["as"]
+    as_it_is = style is None or (style == "json" and sign in "he" and name is None)
+    write = _plain if as_it_is else _STYLES.get(style)
+    if write is None:
+        what = f"unknown {{{style}}} after %{sign}"
         raise _pointed(text, piece.start("as") - 1, what)
-    return _joined(get, _STYLES[style])
+    return _joined(get, write)
 
 
 def _joined(get: _Get, write: _Write) -> Callable[[Item], bytes]:
@@ -219,7 +219,6 @@ def _quoted(value: Value) -> bytes:
 
 
 _STYLES: dict[str, _Write] = {
-    "plain": _plain,
     "json": _json,
     "base64": lambda value: b64encode(_plain(value)),
     "hex": lambda value: _plain(value).hex().encode(),
