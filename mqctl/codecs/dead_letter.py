@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import orjson
 
 from mqctl.codecs import entry, java, kryo
-from mqctl.codecs.entry import Codec, Entry
+from mqctl.codecs.entry import Entry
 from mqctl.core import headers as h
 from mqctl.core import ids
 from mqctl.core.message import DeadLetter, Death, Message, int_or
@@ -138,11 +138,11 @@ def _death(headers: Mapping[str, str], retry_count: int, max_retries: int) -> De
 
 
 def encode(
-    message: Message, death: Death, *, codec: Codec, failed_at_ms: int, last_id: str
+    message: Message, death: Death, *, codec: str, failed_at_ms: int, last_id: str
 ) -> list[bytes]:
     """Return field, value, field, value of a dead letter in `codec`.
 
-    `last_id` is the id of the last delivery. Detail is cut to 1 KB from its start,
+    `codec` is kryo5, json or string; `last_id` the id of the last delivery. Detail is cut to 1 KB from its start,
     stderr to its last 8 KB. A header of the application named like one that is added
     (`key`, `partitionId`, `originalTopic`) gives way, as in Java.
     """
@@ -203,7 +203,7 @@ def _tail(text: str, limit: int) -> str:
     return java.utf8(text)[-limit:].decode("utf-8", "ignore")
 
 
-def _write(codec: Codec, value: str | int) -> bytes:
+def _write(codec: str, value: str | int) -> bytes:
     match codec:
         case "kryo5":
             return kryo.dumps(value)
@@ -213,7 +213,7 @@ def _write(codec: Codec, value: str | int) -> bytes:
             return java.utf8(str(value))
 
 
-def _write_headers(codec: Codec, headers: dict[str, str]) -> bytes:
+def _write_headers(codec: str, headers: dict[str, str]) -> bytes:
     match codec:
         case "kryo5":
             return kryo.dumps(dict(headers), map_class=kryo.HASH_MAP)
