@@ -142,9 +142,10 @@ def encode(
 ) -> list[bytes]:
     """Return field, value, field, value of a dead letter in `codec`.
 
-    `codec` is kryo5, json or string; `last_id` the id of the last delivery. Detail is cut to 1 KB from its start,
-    stderr to its last 8 KB. A header of the application named like one that is added
-    (`key`, `partitionId`, `originalTopic`) gives way, as in Java.
+    `codec` is kryo5, json or string; `last_id` the id of the last delivery. Detail is
+    cut to 1 KB from its start, stderr to its last 8 KB. A header of the application
+    named like one that is added (`key`, `partitionId`, `originalTopic`) gives way, as
+    in Java.
     """
     text, base64 = entry.payload_text(message.payload)
     limit = message.max_retries
