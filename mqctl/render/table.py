@@ -93,8 +93,8 @@ def name_value(
     limit = _NO_LIMIT if width is None else width
     columns = _columns([record], now_ms)
     names = max(cell_len(column.label) for column in columns)
-    exact = [column.natural for column in columns if not column.flexible]
-    room = max([limit - names - _GAP, _LEAST, *exact])
+    whole = [cell_len(column.cells[0]) for column in columns if not column.flexible]
+    room = max([limit - names - _GAP, _LEAST // 2, *whole])
     grid = Table.grid(padding=(0, _GAP, 0, 0))
     grid.add_column(style="bold", width=names)
     grid.add_column(overflow="fold")
