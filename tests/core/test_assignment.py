@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
+from zlib import crc32
 
 import pytest
 from hypothesis import assume, given
@@ -217,6 +218,12 @@ class TestShares:
         self, order: list[str]
     ) -> None:
         assert shares(map(member, order), 7) == shares(map(member, "abcde"), 7)
+
+    def test_ties_go_to_the_lowest_crc32_of_subscription_and_name(self) -> None:
+        due = shares(map(member, "abcde"), 7)
+        first = sorted("abcde", key=lambda name: crc32(f"{SUB}{name}".encode()))[:2]
+        assert first != ["a", "b"]
+        assert {name for name, n in due.items() if n == 2} == set(first)
 
     def test_what_a_bounded_member_leaves_is_divided_by_the_others(self) -> None:
         due = shares([member("a", bound=2), member("b"), member("c", 2)], 11)
