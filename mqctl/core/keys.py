@@ -57,7 +57,7 @@ class KeySpace:
         return f"{self.control}:topic:{topic}:partitions"
 
     def lease(self, topic: str, group: str, index: int) -> str:
-        """String naming the consumer that owns the partition in the group."""
+        """Name of the consumer that owns the partition in the group."""
         return f"{self.control}:lease:{topic}:{group}:{index}"
 
     def retries(self, topic: str) -> str:
@@ -77,7 +77,7 @@ class KeySpace:
         return f"{self.control}:acks:{topic}:p:{index}:{entry_id}"
 
     def payload(self, topic: str, index: int, uuid: str) -> str:
-        """String holding a body stored aside."""
+        """Body stored aside, a string."""
         return f"{self.payload_prefix}{topic}:p:{index}:{uuid}"
 
     @property
