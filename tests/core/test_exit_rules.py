@@ -25,15 +25,15 @@ statuses = st.integers(0, 255)
         (255, Verdict.RETRY),
     ],
 )
-def test_each_status_has_its_documented_meaning(status, expected):
+def test_each_status_has_its_documented_meaning(status: int, expected: Verdict) -> None:
     assert verdict(status, None).verdict is expected
 
 
-def test_a_death_by_signal_is_a_retry_even_when_every_status_is_mapped():
+def test_a_death_by_signal_is_a_retry_even_when_every_status_is_mapped() -> None:
     assert verdict(None, 9, parse_map("0-255=dead")).verdict is Verdict.RETRY
 
 
-def test_rules_are_read_in_order_with_ranges_and_delays():
+def test_rules_are_read_in_order_with_ranges_and_delays() -> None:
     assert parse_map("3=dead, 10-19=retry:1m30s,20=retry:0,4=stop,5=success") == (
         Rule(3, 3, Verdict.DEAD),
         Rule(10, 19, Verdict.RETRY, 90_000),
@@ -43,14 +43,14 @@ def test_rules_are_read_in_order_with_ranges_and_delays():
     )
 
 
-def test_mapped_rules_come_before_the_defaults_also_for_127():
+def test_mapped_rules_come_before_the_defaults_also_for_127() -> None:
     rules = parse_map("127=retry:5s,0=dead")
     assert verdict(127, None, rules) == Rule(127, 127, Verdict.RETRY, 5000)
     assert verdict(0, None, rules).verdict is Verdict.DEAD
     assert verdict(126, None, rules).verdict is Verdict.BROKEN
 
 
-def test_the_first_of_two_overlapping_rules_wins():
+def test_the_first_of_two_overlapping_rules_wins() -> None:
     rules = parse_map("3=dead,0-9=success")
     assert verdict(3, None, rules).verdict is Verdict.DEAD
     assert verdict(4, None, rules).verdict is Verdict.SUCCESS
@@ -75,14 +75,16 @@ def test_the_first_of_two_overlapping_rules_wins():
         ("٣=dead", "'٣=dead'"),
     ],
 )
-def test_a_rule_that_cannot_be_read_is_named(text, part):
+def test_a_rule_that_cannot_be_read_is_named(text: str, part: str) -> None:
     with pytest.raises(BadUsage) as caught:
         parse_map(text)
     assert part in caught.value.message
 
 
 @given(statuses, statuses, st.sampled_from(["success", "retry", "dead", "stop"]))
-def test_a_range_covers_exactly_what_lies_between_its_ends(a, b, word):
+def test_a_range_covers_exactly_what_lies_between_its_ends(
+    a: int, b: int, word: str
+) -> None:
     low, high = sorted((a, b))
     rules = parse_map(f"{low}-{high}={word}")
     for status in range(256):
@@ -91,7 +93,7 @@ def test_a_range_covers_exactly_what_lies_between_its_ends(a, b, word):
 
 
 @given(st.text(max_size=12))
-def test_any_text_is_read_or_refused_with_bad_usage(text):
+def test_any_text_is_read_or_refused_with_bad_usage(text: str) -> None:
     try:
         rules = parse_map(text)
     except BadUsage:

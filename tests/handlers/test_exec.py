@@ -398,6 +398,18 @@ def test_a_stubborn_grandchild_does_not_outlive_a_polite_command(
     assert wait().signal == "SIGTERM"
 
 
+def test_what_a_command_started_may_use_the_grace_longer_than_itself(
+    shell: Handle, delivery: Deliver, fifo: Path, in_thread: InThread
+) -> None:
+    line = """
+        exec 3>"$1"
+        (trap "sleep 0.2; echo tidy >&3; exit" TERM; sleep 60 & wait) & wait
+    """
+    wait = in_thread(shell(line, str(fifo), timeout_ms=1000), delivery())
+    assert fifo.read_bytes() == b"tidy\n"
+    assert wait().signal == "SIGTERM"
+
+
 @pytest.mark.parametrize("ending", ["kill -INT $$", "kill -TERM $$", "exit 143"])
 def test_a_command_stopped_during_a_drain_gives_its_message_back(
     shell: Handle, delivery: Deliver, ending: str
