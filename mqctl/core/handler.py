@@ -15,7 +15,7 @@ class Outcome(Enum):
     DEAD = "dead"
     DEFER = "defer"  # stays pending until its receipt is settled
     RELEASE = "release"  # not handled at all: give it back, no attempt used
-    FAIL = "dead"  # alias of DEAD, as the Java library spells it
+    FAIL = DEAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,9 @@ class Handler(Protocol):
 
     def __call__(self, delivery: Delivery) -> Result:
         """Handle the delivery and say what is to become of it."""
+
+    def drain(self) -> None:
+        """Hear that no more will come: what is stopped from outside is given back."""
 
     def kill(self) -> None:
         """Stop everything that runs, at once; callable from another thread."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mqctl.core.ids import after
 from mqctl.engine.session import Session
-from mqctl.store.wire import Command
+from mqctl.store.wire import Arg, Command
 
 FOREVER_MS = 1_000_000_000
 """Idle time set on entries given back: above every claim-idle."""
@@ -97,7 +97,8 @@ def _claim(
     for rows, threshold in ((own, 0), (idle, idle_ms)):
         ids = [i for i, _ in rows if i in bodies]
         if ids:
-            commands.append(("XCLAIM", stream, group, me, threshold, *ids, "JUSTID"))
+            claim: list[Arg] = ["XCLAIM", stream, group, me, threshold, *ids]
+            commands.append((*claim, "JUSTID"))
     if trimmed:
         commands.append(("XACK", stream, group, *trimmed))
     replies = session.wire.calls(commands)
@@ -116,12 +117,9 @@ def give_back(
     by_count: dict[int, list[str]] = {}
     for entry_id, deliveries in entries:
         by_count.setdefault(deliveries, []).append(entry_id)
-    session.wire.calls(
-        [
-            (
-                *("XCLAIM", stream, group, me, 0, *ids),
-                *("IDLE", FOREVER_MS, "RETRYCOUNT", deliveries, "JUSTID"),
-            )
-            for deliveries, ids in by_count.items()
-        ]
-    )
+    commands: list[Command] = []
+    for deliveries, ids in by_count.items():
+        claim: list[Arg] = ["XCLAIM", stream, group, me, 0, *ids]
+        claim += ["IDLE", FOREVER_MS, "RETRYCOUNT", deliveries, "JUSTID"]
+        commands.append(claim)
+    session.wire.calls(commands)

@@ -36,7 +36,7 @@ from mqctl.engine.roster import Roster
 from mqctl.engine.session import Session
 from mqctl.engine.settle import Settled, Settlement, Step, absorb, prepare
 from mqctl.engine.standing import Standing, standing
-from mqctl.store.wire import Command, Reply, ServerError
+from mqctl.store.wire import Arg, Reply, ServerError
 
 _PRINT_BATCH = 500
 _MANUAL_BOUND = 1000
@@ -55,7 +55,7 @@ class Sink(Protocol):
         """
 
 
-class _HardStop(Exception):  # noqa: N818 - it is no error
+class _HardStop(Exception):
     """Stop at once; whatever is in hand stays pending."""
 
 
@@ -329,7 +329,7 @@ class Consumer:
         elif settling:
             settling = [(p, s) for p, s in settling if self._sure(p)]
         direct: list[tuple[Assigned, Settlement]] = []
-        commands: list[Command] = []
+        commands: list[tuple[Arg, ...]] = []
         for part, settlement in settling:
             order = prepare(self._session, settlement)
             if callable(order):
@@ -338,13 +338,9 @@ class Consumer:
                 commands.append(order)
                 direct.append((part, settlement))
         if fresh:
-            streams = [part.stream for part in fresh]
-            commands.append(
-                (
-                    *("XREADGROUP", "GROUP", self.options.group, self.name),
-                    *("COUNT", count, "STREAMS", *streams, *(">" for _ in streams)),
-                )
-            )
+            read: list[Arg] = ["XREADGROUP", "GROUP", self.options.group, self.name]
+            read += ["COUNT", count, "STREAMS", *(part.stream for part in fresh)]
+            commands.append((*read, *(">" for _ in fresh)))
         if not commands:
             return bool(settling)
         replies = self._session.wire.batch(commands)
@@ -596,9 +592,7 @@ class Consumer:
     def _shed(self) -> None:
         """Hand over partitions that are due to somebody else and idle."""
         drain = self._stop.drain
-        leaving = [
-            p for p in self._parts.values() if (p.shed_to or drain) and p.idle
-        ]
+        leaving = [p for p in self._parts.values() if (p.shed_to or drain) and p.idle]
         if not leaving:
             return
         self._give_back(leaving)

@@ -41,19 +41,24 @@ class Intake:
         decoded = [self._decode(part, e, strangers=strangers) for e in entries]
         pairs = [p for p in decoded if p is not None]
         if any(message.payload_ref for message, _ in pairs):
-            loaded = payloads.load(self.session, [message for message, _ in pairs])
-            pairs = [
-                (self._missing(part, old, deliveries, strangers=strangers), deliveries)
-                if new is None
-                else (new, deliveries)
-                for (old, deliveries), new in zip(pairs, loaded, strict=True)
-            ]
+            pairs = self._loaded(part, pairs, strangers=strangers)
         handed = (
             self._deliver(part, message, deliveries, strangers=strangers)
             for message, deliveries in pairs
-            if message is not None
         )
         return [delivery for delivery in handed if delivery is not None]
+
+    def _loaded(
+        self, part: Assigned, pairs: list[tuple[Message, int]], *, strangers: bool
+    ) -> list[tuple[Message, int]]:
+        found = payloads.load(self.session, [message for message, _ in pairs])
+        kept: list[tuple[Message, int]] = []
+        for (message, deliveries), loaded in zip(pairs, found, strict=True):
+            if loaded is None:
+                self._missing(part, message, deliveries, strangers=strangers)
+            else:
+                kept.append((loaded, deliveries))
+        return kept
 
     def _decode(
         self, part: Assigned, entry: Claimed, *, strangers: bool

@@ -97,7 +97,7 @@ class Membership:
     def renew(self, slots: Iterable[Slot]) -> list[Slot]:
         """Renew leases; return the slots that are still mine. One trip."""
         listed = list(slots)
-        replies = self._hold(listed, {s: self.me.consumer for s in listed})
+        replies = self._hold(listed, dict.fromkeys(listed, self.me.consumer))
         return [s for s, r in zip(listed, replies, strict=True) if r == 1]
 
     def give(self, handover: Mapping[Slot, str | None]) -> None:

@@ -15,8 +15,9 @@ _DIRECT_MS = 50  # a retry due this soon is appended at once, as in Java
 
 
 class Mover:
-    """Moves due retries of the consumer's topics: when the next is due, as far as
-    known here, and at the latest every mover interval.
+    """Moves due retries of the consumer's topics.
+
+    When the next is due, as far as known here, and at the latest every mover interval.
     """
 
     def __init__(

@@ -43,9 +43,7 @@ def load(session: Session, messages: list[Message]) -> list[Message | None]:
     entry says.
     """
     prefix = session.keys.payload_prefix
-    wanted = [
-        m.payload_ref for m in messages if m.payload_ref and is_ours(prefix, m)
-    ]
+    wanted = [m.payload_ref for m in messages if m.payload_ref and is_ours(prefix, m)]
     bodies = dict(
         zip(wanted, session.wire.batch([("GET", r) for r in wanted]), strict=True)
     )

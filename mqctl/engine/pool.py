@@ -29,8 +29,8 @@ class Wake:
 
     def __init__(self) -> None:
         self._reader, self._writer = socket.socketpair()
-        self._reader.setblocking(False)
-        self._writer.setblocking(False)
+        self._reader.settimeout(0)
+        self._writer.settimeout(0)
 
     def fileno(self) -> int:
         """Return the descriptor that becomes readable."""
@@ -95,6 +95,10 @@ class Pool:
         self.free += len(answers)
         return answers
 
+    def drain(self) -> None:
+        """Tell the handler that no more will come."""
+        self._handler.drain()
+
     def kill(self) -> None:
         """Stop what runs at once."""
         self._handler.kill()
@@ -119,4 +123,6 @@ class Pool:
         except HandlerBroken as error:
             return Result(Outcome.RELEASE), error
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is a failure
-            return Result(Outcome.RETRY, detail=f"{type(error).__name__}: {error}"), None
+            return Result(
+                Outcome.RETRY, detail=f"{type(error).__name__}: {error}"
+            ), None

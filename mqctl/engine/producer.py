@@ -127,6 +127,11 @@ class Producer:
             return topics.ensure(self._session, self.topic, self.options.partitions)
         return topics.require(self._session, self.topic)
 
+    @property
+    def first_unsent(self) -> int | None:
+        """Return the line of the first message that is buffered and not sent."""
+        return self._rows[0][0] if self._rows else None
+
     def tick(self) -> None:
         """Take the time: the timestamp of what is added from now on."""
         self._now = self._session.clock.now_ms()
@@ -146,7 +151,7 @@ class Producer:
             message.receipt,
         )
 
-    def add(  # noqa: PLR0917 - the hot path takes positions, not names
+    def add(
         self,
         payload: bytes,
         key: bytes | None,

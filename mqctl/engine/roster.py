@@ -123,7 +123,7 @@ class Roster:
             self._pause(0.05)
 
     def _pause(self, seconds: float) -> None:
-        import select  # noqa: PLC0415 - only for a name that was seen before
+        import select
 
         select.select([], [], [], seconds)
 

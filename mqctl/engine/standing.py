@@ -11,7 +11,9 @@ from mqctl.store.wire import ServerError
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """`startable`: somebody could start something now: an entry not delivered, one
+    """What is left.
+
+    `startable`: somebody could start something now: an entry not delivered, one
     pending for longer than claim-idle, a retry that is due. `pending` entries are in
     work somewhere, `delayed` retries wait, the first for `next_delayed_ms`.
     """

@@ -88,7 +88,7 @@ def _write_table(
 ) -> None:
     if not records:
         return
-    from mqctl.render import table  # noqa: PLC0415 - Rich is slow to load
+    from mqctl.render import table
 
     text = (
         table.name_value(records[0], width, color=color, now_ms=now_ms)

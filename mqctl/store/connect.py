@@ -53,9 +53,9 @@ def open_wire(
 
 
 def _local(spec: str, started: Callable[[str], None] | None) -> socket.socket:
-    import os  # noqa: PLC0415 - only `local` needs the embedded server
+    import os
 
-    from mqctl.store import embedded  # noqa: PLC0415
+    from mqctl.store import embedded
 
     instance = embedded.locate(spec, os.environ)
     embedded.ensure(instance, on_start=_announce(started))
@@ -94,7 +94,9 @@ def _connect(endpoint: Endpoint, timeout: float) -> socket.socket:
             return sock
         sock = socket.create_connection((endpoint.host, endpoint.port), timeout)
     except TimeoutError as error:
-        raise Unreachable(f"cannot reach {where}: no answer in {timeout:g} s") from error
+        raise Unreachable(
+            f"cannot reach {where}: no answer in {timeout:g} s"
+        ) from error
     except UnicodeError as error:
         raise Unreachable(f"cannot reach {where}: not a host name") from error
     except OSError as error:
@@ -106,7 +108,7 @@ def _connect(endpoint: Endpoint, timeout: float) -> socket.socket:
 
 
 def _secure(sock: socket.socket, endpoint: Endpoint, tls: Tls) -> socket.socket:
-    import ssl  # noqa: PLC0415 - 20 ms that only TLS pays
+    import ssl
 
     try:
         context = ssl.create_default_context(cafile=tls.ca)

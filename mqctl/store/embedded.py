@@ -144,7 +144,7 @@ def _start(
     timeout: float,
 ) -> Started:
     """Start the server while we hold the lock, and wait until its data is loaded."""
-    from mqctl.store import launch  # noqa: PLC0415 - most calls find a server
+    from mqctl.store import launch
 
     program = launch.find_program(env)
     try:

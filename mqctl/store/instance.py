@@ -77,7 +77,7 @@ def _base(env: Mapping[str, str]) -> str:
     chosen = env.get(DATA_DIR)
     if chosen:
         return chosen
-    import platformdirs  # noqa: PLC0415 - slow to load, and not always needed
+    import platformdirs
 
     return platformdirs.user_data_dir("mqctl", appauthor=False)
 
@@ -86,7 +86,7 @@ def _socket_of(directory: Path) -> Path:
     inside = directory / "server.sock"
     if len(os.fsencode(inside)) <= _LONGEST_SOCKET_PATH:
         return inside
-    import hashlib  # noqa: PLC0415 - only for long paths
+    import hashlib
 
     digest = hashlib.blake2b(os.fsencode(directory), digest_size=16).hexdigest()
     # Not XDG_RUNTIME_DIR: it goes with the login session, the server stays, and a

@@ -34,7 +34,7 @@ def _command(
     return ("EVAL", source(name), len(keys), *keys, *args)
 
 
-def beat_member(wire: Wire, members: str, ttl_ms: int, member: str) -> tuple[Arg, ...]:
+def beat_member(wire: Wire, members: str, ttl_ms: int, member: Arg) -> tuple[Arg, ...]:
     """Beat for `member` (or only look, with ""): [now ms, member, score, ...]."""
     return _command(wire, "beat_member", [members], [ttl_ms, member])
 

@@ -106,7 +106,7 @@ def _tcp(scheme: str, rest: str, password: str | None, tls: Tls) -> Endpoint:
     if rest.count("@") > 1:
         raise broken
     try:
-        parts = urlsplit(f"redis://{rest.split(',')[0]}")
+        parts = urlsplit(f"redis://{rest.split(',', maxsplit=1)[0]}")
         host, port = parts.hostname, parts.port
     except ValueError:
         raise broken from None

@@ -83,10 +83,13 @@ class ConnectionLost(Unreachable):
 def pack(args: Command) -> bytes:
     """Return one command in the wire's form."""
     try:
-        return cast("bytes", hiredis.pack_command(tuple(args)))
+        return cast("bytes", hiredis.pack_command(cast("Any", tuple(args))))
     except UnicodeEncodeError:  # names of others that are not UTF-8
-        raw = [a.encode("utf-8", "surrogateescape") if isinstance(a, str) else a for a in args]
-        return cast("bytes", hiredis.pack_command(tuple(raw)))
+        raw = tuple(
+            arg.encode("utf-8", "surrogateescape") if isinstance(arg, str) else arg
+            for arg in args
+        )
+        return cast("bytes", hiredis.pack_command(cast("Any", raw)))
 
 
 class Wire:

@@ -1,0 +1,414 @@
+"""mqctl consume: a worker that prints messages or runs a command for each."""
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from mqctl.cli.context import Context, at_least
+from mqctl.cli.group import SplitCommand
+from mqctl.cli.options import command, flag, switch
+from mqctl.cli.output import Output
+from mqctl.cli.records import Form
+from mqctl.cli.signals import Caught, stopping
+from mqctl.core.errors import BadUsage, Interrupted
+
+if TYPE_CHECKING:
+    from mqctl.core.handler import Handler
+    from mqctl.core.message import Delivery
+    from mqctl.core.options import ConsumerOptions, Summary
+    from mqctl.engine.consumer import Consumer
+    from mqctl.render.messages import MessageWriter
+
+MessageForm = Annotated[
+    Form | None,
+    flag(
+        "--output",
+        "-o",
+        help="raw, ndjson, json, csv, table or none.",
+        show_default="table on a terminal, else raw",
+    ),
+]
+Format = Annotated[
+    str | None,
+    flag("--format", "-F", help="Format string, such as '%p %o %k: %s\\n'."),
+]
+Duration = str
+
+
+@dataclass(slots=True)
+class Printer:
+    """A sink that writes messages to stdout, whole batches, nothing held back."""
+
+    out: Output
+    writer: "MessageWriter"
+    began: bool = False
+
+    def write(
+        self, deliveries: "Sequence[Delivery]", alive: Callable[[], None]
+    ) -> None:
+        """Write a batch; returns when all of it has left."""
+        head = b"" if self.began else self.writer.begin()
+        self.began = True
+        self.out.write_alive(head + self.writer.batch(deliveries), alive)
+
+    def close(self) -> None:
+        """Write what closes the document."""
+        head = b"" if self.began else self.writer.begin()
+        self.out.write(head + self.writer.end())
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @command(app, "consume", cls=SplitCommand)
+    def consume(
+        context: Context,
+        topics: Annotated[
+            list[str], typer.Argument(help="The topics.", metavar="TOPIC...")
+        ],
+        group: Annotated[str, flag("--group", "-g", help="The consumer group.")],
+        consumer: Annotated[
+            str | None,
+            flag("--consumer", help="Name of this consumer.", show_default="unique"),
+        ] = None,
+        consumer_prefix: Annotated[
+            str, flag("--consumer-prefix", help="Before the 8 digits of a unique name.")
+        ] = "consumer-",
+        create: Annotated[
+            bool, flag("--create", help="Create topics that do not exist.")
+        ] = False,
+        partitions: Annotated[
+            int, flag("--partitions", help="Partitions of a topic that is created.")
+        ] = 1,
+        position: Annotated[
+            str,
+            flag(
+                "--from",
+                help="Where a new group begins: start, end, an id, @TIME, -2h, last:N.",
+                metavar="POS",
+            ),
+        ] = "start",
+        partition: Annotated[
+            str | None,
+            switch("--partition", "-p", help="Only these partitions.", metavar="LIST"),
+        ] = None,
+        workers: Annotated[
+            int, flag("--workers", help="Partitions handled at the same time.")
+        ] = 8,
+        batch: Annotated[int, flag("--batch", help="Messages read ahead.")] = 10,
+        poll: Annotated[
+            Duration, flag("--poll", help="How long one wait at the server lasts.")
+        ] = "1s",
+        max_in_flight: Annotated[
+            int, flag("--max-in-flight", help="Most messages in hand; 0 = no bound.")
+        ] = 0,
+        max_partitions: Annotated[
+            int, flag("--max-partitions", help="Most partitions held; 0 = no bound.")
+        ] = 0,
+        lease_ttl: Annotated[
+            Duration, flag("--lease-ttl", help="Life of a partition lease.")
+        ] = "15s",
+        renew: Annotated[
+            Duration, flag("--renew", help="How often leases are renewed.")
+        ] = "3s",
+        rebalance: Annotated[
+            Duration, flag("--rebalance", help="How often topics are looked at.")
+        ] = "5s",
+        claim_idle: Annotated[
+            Duration,
+            flag("--claim-idle", help="Idle time after which entries are taken over."),
+        ] = "5m",
+        claim_interval: Annotated[
+            Duration, flag("--claim-interval", help="Longest pause between scans.")
+        ] = "30s",
+        claim_batch: Annotated[
+            int, flag("--claim-batch", help="Page size of the take-over.")
+        ] = 50,
+        retry_max: Annotated[
+            int, flag("--retry-max", help="Retries after the first attempt.")
+        ] = 5,
+        retry_base: Annotated[
+            Duration, flag("--retry-base", help="Delay of the first retry.")
+        ] = "1s",
+        retry_cap: Annotated[
+            Duration, flag("--retry-cap", help="Longest delay of a retry.")
+        ] = "60s",
+        mover_interval: Annotated[
+            Duration, flag("--mover-interval", help="Longest pause of the retry mover.")
+        ] = "1s",
+        mover_batch: Annotated[
+            int, flag("--mover-batch", help="Retries moved at a time.")
+        ] = 100,
+        max_messages: Annotated[
+            int, switch("--max-messages", "-n", help="End after N messages.")
+        ] = 0,
+        max_time: Annotated[
+            Duration, switch("--max-time", help="End after this time.", metavar="DUR")
+        ] = "0",
+        idle_exit: Annotated[
+            Duration,
+            switch("--idle-exit", help="End when nothing came for this long."),
+        ] = "0",
+        exit_when_empty: Annotated[
+            bool, switch("--exit-when-empty", "-e", help="End when nothing is left.")
+        ] = False,
+        fail_if_empty: Annotated[
+            bool, flag("--fail-if-empty", help="Exit 5 when nothing was received.")
+        ] = False,
+        ack: Annotated[
+            Literal["auto", "manual", "none"],
+            flag("--ack", help="Acknowledge what was printed, or hand out receipts."),
+        ] = "auto",
+        java_codec: Annotated[
+            Literal["auto", "kryo5", "string", "json"],
+            flag("--java-codec", help="Codec of the dead letters written."),
+        ] = "auto",
+        drain_timeout: Annotated[
+            Duration, flag("--drain-timeout", help="Longest wait for work at the end.")
+        ] = "30s",
+        output: MessageForm = None,
+        format_string: Format = None,
+        delim: Annotated[
+            str, flag("--delim", "-D", help="After each payload of -o raw.")
+        ] = "\n",
+        json_payload: Annotated[
+            bool, flag("--json-payload", help="Embed JSON payloads as they are.")
+        ] = False,
+        stdin: Annotated[
+            Literal["payload", "envelope", "none"],
+            flag("--stdin", help="What a command gets on its standard input."),
+        ] = "payload",
+        handler_timeout: Annotated[
+            Duration | None,
+            flag("--handler-timeout", help="Stop a command after this time: a retry."),
+        ] = None,
+        status_map: Annotated[
+            str | None,
+            flag("--map", help="Exit status rules, such as 3=dead,10-19=retry:30s."),
+        ] = None,
+    ) -> None:
+        """Consume as a member of a group; prints, or runs CMD for each message.
+
+        A command after -- gets the payload on standard input and the rest in MQ_*
+        variables. Its exit status: 0 done, 75 or 111 retry, 65 or 100 dead letter,
+        99 done and stop, anything else retry.
+
+        Example: mqctl consume orders -g billing -- ./charge.sh
+        """
+        from mqctl.core.names import check_name
+        from mqctl.core.options import ConsumerOptions
+        from mqctl.core.units import duration_ms as ms
+
+        options = ConsumerOptions(
+            topics=tuple(dict.fromkeys(context.topic(name) for name in topics)),
+            group=check_name("group", group),
+            consumer=None if consumer is None else check_name("consumer", consumer),
+            consumer_prefix=check_name("consumer", consumer_prefix),
+            create=create,
+            create_partitions=at_least("--partitions", partitions, 1),
+            position=position,
+            partitions=_indices(partition),
+            workers=workers,
+            batch=batch,
+            poll_ms=ms(poll),
+            max_in_flight=max_in_flight,
+            max_partitions=max_partitions,
+            lease_ttl_ms=ms(lease_ttl),
+            renew_ms=ms(renew),
+            rebalance_ms=ms(rebalance),
+            claim_idle_ms=ms(claim_idle),
+            claim_interval_ms=ms(claim_interval),
+            claim_batch=claim_batch,
+            retry_max=at_least("--retry-max", retry_max, 0),
+            retry_base_ms=ms(retry_base),
+            retry_cap_ms=ms(retry_cap),
+            mover_interval_ms=ms(mover_interval),
+            mover_batch=mover_batch,
+            max_messages=at_least("--max-messages", max_messages, 0),
+            max_time_ms=ms(max_time),
+            idle_exit_ms=ms(idle_exit),
+            exit_when_empty=exit_when_empty,
+            ack=ack,
+            java_codec=java_codec,
+            drain_timeout_ms=ms(drain_timeout),
+        )
+        words = context.words
+        if words is not None:
+            if ack != "auto":
+                raise BadUsage("--ack is for printing; a command settles by its status")
+            handler = _handler(words, stdin, handler_timeout, status_map)
+            code = _consume(context, options, None, handler, output, fail_if_empty)
+        else:
+            printer = _printer(
+                context, options, output, format_string, delim, json_payload
+            )
+            code = _consume(context, options, printer, None, output, fail_if_empty)
+        if code:
+            raise typer.Exit(code)
+
+
+def _indices(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return ()
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise BadUsage(f"not a list of partitions: {text}", hint="-p 0,2,4-7")
+        end = int(last) if dash else int(first)
+        if end - int(first) > 100_000:  # noqa: PLR2004 - a slip of the finger
+            raise BadUsage(f"not a list of partitions: {text}")
+        found += range(int(first), end + 1)
+    return tuple(sorted(set(found)))
+
+
+def _handler(
+    words: list[str],
+    stdin: Literal["payload", "envelope", "none"],
+    timeout: str | None,
+    rules: str | None,
+) -> "Handler":
+    from mqctl.codecs.envelope import encode_delivery
+    from mqctl.core.clock import SystemClock
+    from mqctl.core.exit_rules import parse_map
+    from mqctl.core.units import duration_ms
+    from mqctl.handlers.exec import ExecHandler, ExecOptions
+
+    if not words:
+        raise BadUsage("no command after --", hint="mqctl consume T -g G -- CMD")
+    limit = None if timeout is None else duration_ms(timeout)
+    return ExecHandler(
+        words,
+        clock=SystemClock(),
+        options=ExecOptions(
+            stdin=stdin,
+            rules=parse_map(rules) if rules else (),
+            timeout_ms=limit or None,
+        ),
+        encode=encode_delivery,
+    )
+
+
+def _printer(
+    context: Context,
+    options: "ConsumerOptions",
+    output: Form | None,
+    format_string: str | None,
+    delim: str,
+    json_payload: bool,
+) -> Printer:
+    from mqctl.render.messages import message_writer, template_writer
+    from mqctl.render.template import compile_template
+
+    if format_string is not None:
+        return Printer(context.out, template_writer(compile_template(format_string)))
+    terminal = context.terminal()
+    writer = message_writer(
+        output or ("table" if context.out.isatty else "raw"),
+        delimiter=os.fsencode(delim.replace("\\n", "\n").replace("\\0", "\0")),
+        receipt=options.ack == "manual",
+        json_payload=json_payload,
+        show_topic=len(options.topics) > 1,
+        color=terminal.color,
+    )
+    return Printer(context.out, writer)
+
+
+def _consume(
+    context: Context,
+    options: "ConsumerOptions",
+    printer: Printer | None,
+    handler: "Handler | None",
+    output: Form | None,
+    fail_if_empty: bool,
+) -> int:
+    from mqctl.engine.consumer import Consumer
+
+    worker = Consumer(
+        context.session(), options, handler=handler, sink=printer, note=context.note
+    )
+    summary: Summary = worker.summary
+    with stopping(lambda hard: worker.stop(hard=hard)) as caught:
+        try:
+            worker.run()
+            if printer is not None and not isinstance(worker.error, BrokenPipeError):
+                printer.close()
+        finally:
+            _tell(context, worker, summary, output)
+    if isinstance(worker.error, BrokenPipeError):
+        raise worker.error
+    code = _code(caught)
+    if code == 0 and fail_if_empty and not summary.received:
+        from mqctl.core.errors import Empty
+
+        raise Empty("nothing was received", group=options.group)
+    return code
+
+
+def _code(caught: Caught) -> int:
+    if caught.number is None:
+        return 0
+    if caught.number == signal.SIGINT:
+        return Interrupted.exit
+    return 128 + caught.number if caught.again else 0
+
+
+def _tell(
+    context: Context, worker: "Consumer", summary: "Summary", output: Form | None
+) -> None:
+    if context.quiet:
+        return
+    if output in {"ndjson", "json", "csv"}:
+        _tell_machine(summary)
+        return
+    counts = [f"{summary.received} received", f"{summary.acked} acknowledged"]
+    counts += [
+        f"{number} {what}"
+        for number, what in (
+            (summary.retried, "retried"),
+            (summary.dead, "dead"),
+            (summary.skipped, "skipped"),
+            (summary.duplicates_possible, "possibly repeated"),
+        )
+        if number
+    ]
+    if worker.options.exit_when_empty:
+        context.note(f"done; left: {_left(summary)} ({', '.join(counts)})")
+    else:
+        context.note(f"done: {', '.join(counts)}")
+
+
+def _left(summary: "Summary") -> str:
+    from mqctl.core.units import short_duration
+
+    parts = [f"{summary.left_in_work} in work"] if summary.left_in_work else []
+    if summary.left_delayed:
+        wait = summary.next_delayed_ms
+        when = "" if wait is None else f" (next in {short_duration(wait)})"
+        parts.append(f"{summary.left_delayed} delayed{when}")
+    return ", ".join(parts) or "nothing"
+
+
+def _tell_machine(summary: "Summary") -> None:
+    import sys
+
+    from mqctl.render.notes import json_bytes
+
+    names = [
+        "received",
+        "acked",
+        "retried",
+        "dead",
+        "skipped",
+        "duplicates_possible",
+        "left_in_work",
+        "left_delayed",
+        "duration_ms",
+    ]
+    record = {"summary": {name: getattr(summary, name) for name in names}}
+    sys.stderr.write(json_bytes(record).decode() + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,131 @@
+"""Options that several commands share, declared once.
+
+`command` registers a function whose first parameter is the Context; the common
+options are added to its signature. Every long option is also read from the
+environment, as MQCTL_ and its name in capitals.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from mqctl.cli.context import DEFAULT_URL, Color, Context
+
+
+def flag(*names: str, help: str, **more: Any) -> Any:  # noqa: A002, ANN401
+    """Declare an option, readable from the environment too."""
+    long = next(name for name in names if name.startswith("--"))
+    word = long.split("/")[0].removeprefix("--").replace("-", "_").upper()
+    more.setdefault("envvar", f"MQCTL_{word}")
+    return typer.Option(*names, help=help, show_envvar=False, **more)
+
+
+def switch(*names: str, help: str, **more: Any) -> Any:  # noqa: A002, ANN401
+    """Declare an option that belongs to one call and has no environment name."""
+    return typer.Option(*names, help=help, **more)
+
+
+Url = Annotated[
+    str,
+    flag(
+        "--url",
+        "-u",
+        help="Where messages live: local, redis://, rediss://, valkey://, unix://.",
+        envvar=["MQCTL_URL", "REDIS_URL"],
+        metavar="URL",
+    ),
+]
+PasswordFile = Annotated[
+    str | None,
+    flag("--password-file", help="File whose first line is the password."),
+]
+TlsCa = Annotated[str | None, flag("--tls-ca", help="PEM file of the authority.")]
+TlsCert = Annotated[str | None, flag("--tls-cert", help="PEM file of our certificate.")]
+TlsKey = Annotated[str | None, flag("--tls-key", help="PEM file of our key.")]
+Insecure = Annotated[
+    bool, flag("--insecure", help="Do not verify the server's certificate.")
+]
+KeyPrefix = Annotated[
+    str, flag("--key-prefix", help="Prefix of control keys.", metavar="PREFIX")
+]
+StreamKeyPrefix = Annotated[
+    str, flag("--stream-key-prefix", help="Prefix of streams.", metavar="PREFIX")
+]
+EnvName = Annotated[
+    str | None,
+    flag("--env", help="Add _NAME to every topic name.", metavar="NAME"),
+]
+Quiet = Annotated[bool, flag("--quiet", "-q", help="No notes, no summary.")]
+Verbose = Annotated[
+    int, switch("--verbose", "-v", help="Say more.", count=True, show_default=False)
+]
+ColorWhen = Annotated[
+    Color, flag("--color", help="Colours on a terminal: auto, always, never.")
+]
+
+_COMMON: dict[str, tuple[Any, Any]] = {
+    "url": (Url, DEFAULT_URL),
+    "password_file": (PasswordFile, None),
+    "tls_ca": (TlsCa, None),
+    "tls_cert": (TlsCert, None),
+    "tls_key": (TlsKey, None),
+    "insecure": (Insecure, False),
+    "key_prefix": (KeyPrefix, "streaming:mq"),
+    "stream_key_prefix": (StreamKeyPrefix, "stream:topic"),
+    "env_name": (EnvName, None),
+    "quiet": (Quiet, False),
+    "verbose": (Verbose, 0),
+    "color": (ColorWhen, "auto"),
+}
+
+
+def command(
+    app: typer.Typer, name: str, *, cls: type[TyperCommand] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command; its first parameter becomes the Context."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        @wraps(function)
+        def run(*args: Any, **given: Any) -> None:  # noqa: ANN401
+            context = Context(**{key: given.pop(key) for key in _COMMON})
+            typer_context = given.pop("typer_context")
+            context.words = typer_context.meta.get("command")
+            try:
+                function(context, *args, **given)
+            finally:
+                context.close()
+
+        run.__signature__ = _signature(function)  # type: ignore[attr-defined]
+        run.__annotations__ = {
+            p.name: p.annotation
+            for p in run.__signature__.parameters.values()  # type: ignore[attr-defined]
+        }
+        app.command(name, cls=cls)(run)
+        return function
+
+    return register
+
+
+def _signature(function: Callable[..., None]) -> inspect.Signature:
+    hints = get_type_hints(function, include_extras=True)
+    own = list(inspect.signature(function).parameters.values())[1:]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter("typer_context", keyword, annotation=typer.Context),
+        *(p.replace(kind=keyword, annotation=hints[p.name]) for p in own),
+        *(
+            inspect.Parameter(name, keyword, default=default, annotation=annotation)
+            for name, (annotation, default) in _COMMON.items()
+        ),
+    ]
+    return inspect.Signature(parameters)
+
+
+Topic = Annotated[str, typer.Argument(help="The topic.", metavar="TOPIC")]
+Group = Annotated[str, typer.Argument(help="The consumer group.", metavar="GROUP")]
+Yes = Annotated[bool, switch("--yes", "-y", help="Do it without asking.")]
+DryRun = Annotated[bool, switch("--dry-run", help="Only show what would be done.")]

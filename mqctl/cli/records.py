@@ -1,0 +1,43 @@
+"""Printing records: the format asked for, else a table on a terminal, else NDJSON."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal
+
+from mqctl.cli.context import Context
+from mqctl.cli.options import flag
+
+Form = Literal["table", "ndjson", "json", "csv", "raw", "none"]
+OutputForm = Annotated[
+    Form | None,
+    flag(
+        "--output",
+        "-o",
+        help="table, ndjson, json, csv, raw or none.",
+        show_default="table on a terminal, else ndjson",
+    ),
+]
+
+
+def show(
+    context: Context,
+    records: Iterable[dict[str, object]],
+    output: Form | None,
+    *,
+    columns: Sequence[str] = (),
+    single: bool = False,
+    now_ms: int | None = None,
+) -> None:
+    """Write records to stdout."""
+    from mqctl.render.records import write_records
+
+    terminal = context.terminal()
+    write_records(
+        records,
+        output or ("table" if context.out.isatty else "ndjson"),
+        context.out,
+        columns=columns,
+        single=single,
+        width=terminal.width,
+        color=terminal.color,
+        now_ms=now_ms,
+    )
