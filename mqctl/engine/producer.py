@@ -20,7 +20,8 @@ from mqctl.engine.packing import EntryPacker
 from mqctl.engine.session import Session
 from mqctl.store.wire import ConnectionLost, Reply, ServerError, pack
 
-_BATCH_BYTES = 1 << 20
+_BATCH_BYTES = 1 << 16  # what a socket takes at once while the server is busy
+_OVERHEAD = 300  # bytes of an entry beside its payload, about
 _COUNT_AGE = 5.0
 _KEYS_KNOWN = 100_000
 _IN_FLIGHT = 2
@@ -113,6 +114,8 @@ class Producer:
             max_len=self.options.max_len,
             exact=self.options.max_len_exact,
         )
+        self._batch = self.options.batch
+        self._max_bytes = self.options.max_bytes
         self._buffer: list[bytes] = []
         self._rows: list[_Row] = []
         self._bytes = 0
@@ -167,7 +170,7 @@ class Producer:
         of the message is sent.
         """
         size = len(payload)
-        if size > self.options.max_bytes:
+        if size > self._max_bytes:
             raise TooLarge(
                 f"message has {size} bytes, {self.options.max_bytes} are allowed",
                 hint="--max-bytes raises the limit",
@@ -180,12 +183,14 @@ class Producer:
             headers = {**headers, h.FORCE_PARTITION: str(index)}
         if size > payloads.SURE and payloads.is_large(payload):
             packed = self._aside(index, payload, key, headers, max_retries)
+            self._buffer.append(packed)
         else:
-            packed = self._packer.pack(index, payload, key, headers, max_retries)
-        self._buffer.append(packed)
+            self._buffer += self._packer.pieces(
+                index, payload, key, headers, max_retries
+            )
         self._rows.append((line, index, key, receipt, self._now))
-        self._bytes += len(packed)
-        if len(self._rows) >= self.options.batch or self._bytes >= _BATCH_BYTES:
+        self._bytes += size + _OVERHEAD
+        if len(self._rows) >= self._batch or self._bytes >= _BATCH_BYTES:
             self.ship()
 
     def _partition(self, key: bytes | None, headers: dict[str, str]) -> int:
@@ -257,7 +262,7 @@ class Producer:
             data.append(pack(("HGET", meta, "partitionCount")))
         self._flight.append((rows, recount))
         try:
-            self._session.wire.send(b"".join(data), len(data))
+            self._session.wire.send(b"".join(data), len(rows) + recount)
         except ConnectionLost as error:
             self._lost(error)
         if len(self._flight) >= _IN_FLIGHT:
