@@ -6,6 +6,7 @@ producer gave them.
 """
 
 from dataclasses import replace
+from functools import lru_cache
 
 import orjson
 
@@ -56,6 +57,76 @@ def decode(topic: str, partition: int, entry_id: str, flat: list[bytes]) -> Mess
     without a timestamp the entry id says when. Raises Undecodable when the timestamp
     is not an instant.
     """
+    return _first_delivery(topic, partition, entry_id, flat) or _any(
+        topic, partition, entry_id, flat
+    )
+
+
+def _first_delivery(
+    topic: str, partition: int, entry_id: str, flat: list[bytes]
+) -> Message | None:
+    """Return what `_any` would, for the common case alone: a plain first delivery.
+
+    Ten times as fast; None for anything that is not just as a producer writes it.
+    """
+    fields: dict[bytes, bytes] = dict(zip(flat[::2], flat[1::2], strict=True))
+    raw_headers, timestamp = fields.get(_HEADERS), fields.get(_TIMESTAMP)
+    if fields.get(_RETRY_COUNT) != b"0" or raw_headers is None or timestamp is None:
+        return None
+    headers = _plain_headers(raw_headers)
+    ts_ms = _plain_instant(timestamp)
+    limit = fields.get(_MAX_RETRIES, b"")
+    payload = fields.get(_PAYLOAD)
+    if headers is None or ts_ms is None or payload is None or not limit.isdigit():
+        return None
+    key = fields.get(_KEY)
+    if _ORIGINAL_ID in fields or (key is None and h.PARTITION in headers):
+        return None
+    return Message(
+        topic,
+        partition,
+        entry_id,
+        payload,
+        key,
+        headers,
+        timestamp.decode(),
+        ts_ms,
+        0,
+        int(limit),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _plain_headers(raw: bytes) -> dict[str, str] | None:
+    """Return headers that ask for nothing special, None for others.
+
+    The same object for the same text: nobody changes a message's headers.
+    """
+    try:
+        found = orjson.loads(raw)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or found.get(h.PAYLOAD_STORAGE) != entry.INLINE:
+        return None
+    if not found.keys().isdisjoint(_SPECIAL) or not all(
+        type(value) is str for value in found.values()
+    ):
+        return None
+    return found
+
+
+_SPECIAL = frozenset({h.PAYLOAD_REF, h.PAYLOAD_ENCODING, h.ORIGINAL_ID})
+
+
+@lru_cache(maxsize=1024)
+def _plain_instant(raw: bytes) -> int | None:
+    try:
+        return java.parse_instant(raw.decode())
+    except ValueError:
+        return None
+
+
+def _any(topic: str, partition: int, entry_id: str, flat: list[bytes]) -> Message:
     found = entry.read(flat)
     fields = found.fields
     headers = entry.headers_of(fields.get(_HEADERS))
