@@ -24,8 +24,8 @@ class Output:
             kind = os.fstat(fd).st_mode
         except OSError:
             kind = 0
-        self._waits = stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or stat.S_ISCHR(kind)
-        self.isatty = bool(kind) and os.isatty(fd)
+        self.isatty = stat.S_ISCHR(kind) and os.isatty(fd)
+        self._waits = stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or self.isatty
 
     def write(self, data: bytes) -> None:
         """Write all of it, blocking as long as the reader does not read."""

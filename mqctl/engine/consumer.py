@@ -204,19 +204,17 @@ class Consumer:
 
     def _credit(self) -> int | None:
         """Return how many messages may still be fetched; None = no bound."""
+        options = self.options
         bounds: list[int] = []
         queued = sum(len(part.queue) for part in self._parts.values())
         busy = sum(part.busy is not None for part in self._parts.values())
-        if self.options.max_messages:
-            handed = self.summary.received
-            bounds.append(self.options.max_messages - handed - queued)
-        if self.options.max_in_flight:
-            bounds.append(self.options.max_in_flight - queued - busy)
-        if self.options.ack != "auto":
-            bound = self.options.max_in_flight or _MANUAL_BOUND
-            bounds[-1:] = [] if self.options.max_in_flight else bounds[-1:]
-            if self.options.ack == "manual":
-                bounds.append(bound - queued - self._unsettled_receipts())
+        if options.max_messages:
+            bounds.append(options.max_messages - self.summary.received - queued)
+        if options.ack == "manual":
+            bound = options.max_in_flight or _MANUAL_BOUND
+            bounds.append(bound - queued - self._unsettled_receipts())
+        elif options.max_in_flight:
+            bounds.append(options.max_in_flight - queued - busy)
         return max(0, min(bounds)) if bounds else None
 
     def _unsettled_receipts(self) -> int:

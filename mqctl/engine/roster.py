@@ -65,6 +65,7 @@ class Roster:
         self._free: dict[Slot, int] = {}
         self._timers = _Timers()
         self._waited: set[str] = set()
+        self._leaving = False
         self.parts: dict[Slot, Assigned] = {}
         self.strangers: set[str] = set()
 
@@ -281,6 +282,8 @@ class Roster:
     def pulse(self, now: float) -> None:
         """Do what is due: renew, look for topics, beat, take and shed partitions."""
         self.keep(now)
+        if self._leaving:
+            return
         if now >= self._timers.refresh:
             waiting = bool(self._waited)
             pause = self._options.beat_ms if waiting else self._options.rebalance_ms
@@ -295,7 +298,8 @@ class Roster:
         if now >= self._timers.renew:
             self._timers.renew = now + self._options.renew_ms / 1000
             self.renew(list(self.parts.values()))
-            self._membership.look([])
+            if not self._leaving:
+                self._membership.look([])
 
     def renew(self, parts: list[Assigned]) -> bool:
         """Renew leases; drop those that are lost. True when all are still mine."""
@@ -394,6 +398,7 @@ class Roster:
     def release(self, parts: list[Assigned], *, stopping: bool) -> None:
         """Hand over idle partitions: shed ones to their receiver, else by share."""
         if stopping:
+            self._leaving = True
             given = self._handover([part.slot for part in parts])
         else:
             given = {part.slot: part.shed_to for part in parts}
