@@ -6,10 +6,13 @@ alone; the server's own idle test decides races between claimants.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mqctl.core.ids import after
 from mqctl.engine.session import Session
-from mqctl.store.wire import Arg, Command
+
+if TYPE_CHECKING:
+    from mqctl.store.wire import Arg, Command
 
 FOREVER_MS = 1_000_000_000
 """Idle time set on entries given back: above every claim-idle."""

@@ -381,7 +381,7 @@ class Consumer:
         return self._print() if self._pool is None else self._start_handlers()
 
     def _print(self) -> bool:
-        ready = [p for p in self._parts.values() if p.queue and self._sure(p)]
+        ready = [p for p in list(self._parts.values()) if p.queue and self._sure(p)]
         batch = [delivery for part in ready for delivery in part.queue]
         if not batch or self._sink is None:
             return False
@@ -417,7 +417,7 @@ class Consumer:
         if self._pool is None:
             return False
         starting: list[tuple[Assigned, Delivery]] = []
-        for part in self._parts.values():
+        for part in list(self._parts.values()):
             if self._pool.free <= len(starting):
                 break
             waits = not part.queue or part.busy is not None or part.shed_to
