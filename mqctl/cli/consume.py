@@ -338,7 +338,8 @@ def _consume(
             if printer is not None and not isinstance(worker.error, BrokenPipeError):
                 printer.close()
         finally:
-            _tell(context, worker, summary, output)
+            if worker.joined:
+                _tell(context, worker, summary, output)
     if isinstance(worker.error, BrokenPipeError):
         raise worker.error
     code = _code(caught)

@@ -72,7 +72,7 @@ class Consumer:
 
     Give it a `handler` (runs in threads, settles by its result) or a `sink` (prints).
     `note` gets lines for people. `run` returns the summary; after it, `error` holds
-    what ended it too early.
+    what ended it too early and `joined` whether it got as far as the group.
     """
 
     def __init__(
@@ -95,6 +95,7 @@ class Consumer:
         )
         self.summary = Summary()
         self.error: MqError | BrokenPipeError | None = None
+        self.joined = False
         self._stop = _Stop()
         self._wake = Wake()
         self._bell = Bell(session)
@@ -146,6 +147,7 @@ class Consumer:
         """
         try:
             self._roster.join()
+            self.joined = True
             self._loop()
         except _HardStop:
             self._kill()
