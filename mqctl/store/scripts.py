@@ -96,3 +96,37 @@ def replay_dead(
     """Copy a dead letter back: the new id, b"gone" or b"changed"."""
     then = "delete" if delete else "keep"
     return _command(wire, "replay_dead", keys, [entry_id, then, history, *fields])
+
+
+def append_once(
+    wire: Wire,
+    keys: tuple[str, str],
+    *,
+    ttl_ms: int,
+    partition: int,
+    bound: Sequence[Arg],
+    fields: Sequence[bytes],
+) -> tuple[Arg, ...]:
+    """Append unless the dedupe key is known: [1, id] or [0, b"partition:id"]."""
+    args: list[Arg] = [ttl_ms, partition, len(bound), *bound, *fields]
+    return _command(wire, "append_once", keys, args)
+
+
+def delay_message(
+    wire: Wire,
+    keys: Sequence[str],
+    *,
+    delay_ms: int | None,
+    due_ms: int,
+    dedupe_ttl_ms: int | None,
+    fields: Sequence[bytes],
+) -> tuple[Arg, ...]:
+    """Store a message for later: [1, due ms] or [0, what the dedupe key holds].
+
+    `keys` are item, retry bucket and, with a ttl, the dedupe key. `delay_ms` counts
+    from now by the server's clock; None takes `due_ms`.
+    """
+    delay = "" if delay_ms is None else delay_ms
+    ttl = "" if dedupe_ttl_ms is None else dedupe_ttl_ms
+    held = f"retry:{keys[0].rsplit(':', 1)[1]}"
+    return _command(wire, "delay_message", keys, [delay, due_ms, ttl, held, *fields])
