@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
         Exit 0 when all are done or were already; 3 when some are lost or not found.
 
-        Example: mqctl consume A -g g -e --ack manual -o ndjson | mqctl ack -
+        Example: mqctl consume orders -g g -e --ack manual -o ndjson | mqctl ack -
         """
         from mqctl.core.handler import Outcome
         from mqctl.engine.receipts import Order
@@ -59,9 +59,11 @@ def register(app: typer.Typer) -> None:
         reason: Reason = "",
         output: OutputForm = None,
     ) -> None:
-        """Schedule messages again by their receipts; the last attempt makes it dead.
+        """Schedule messages again by their receipts.
 
-        Example: mqctl retry --delay 30s RECEIPT
+        A message whose last attempt this was becomes a dead letter.
+
+        Example: mqctl consume orders -g g -n 1 --ack manual -o ndjson | mqctl retry -
         """
         from mqctl.core.handler import Outcome
         from mqctl.core.units import duration_ms
@@ -80,7 +82,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Make messages dead letters by their receipts.
 
-        Example: mqctl dead --reason "wrong currency" RECEIPT
+        Example: mqctl consume orders -g g -n 1 --ack manual -o ndjson | mqctl dead -
         """
         from mqctl.core.handler import Outcome
         from mqctl.engine.receipts import Order

@@ -2,7 +2,7 @@
 
 import typer
 
-from mqctl.cli import ack, consume, produce, server
+from mqctl.cli import ack, consume, docs, produce, server
 from mqctl.cli.group import Group
 
 app = typer.Typer(
@@ -42,5 +42,5 @@ mqctl: partitioned, durable message queues on Redis and Valkey Streams
 
 mqctl --help lists the commands."""
 
-for module in (produce, consume, ack, server):
+for module in (produce, consume, ack, server, docs):
     module.register(app)

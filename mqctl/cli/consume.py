@@ -10,7 +10,7 @@ import typer
 
 from mqctl.cli.context import Context, at_least
 from mqctl.cli.group import SplitCommand
-from mqctl.cli.options import command, flag, switch
+from mqctl.cli.options import Duration, command, flag, switch
 from mqctl.cli.output import Output
 from mqctl.cli.records import Form
 from mqctl.cli.signals import Caught, stopping
@@ -36,7 +36,6 @@ Format = Annotated[
     str | None,
     flag("--format", "-F", help="Format string, such as '%p %o %k: %s\\n'."),
 ]
-Duration = str
 
 
 @dataclass(slots=True)
@@ -73,7 +72,12 @@ def register(app: typer.Typer) -> None:
         group: Annotated[str, flag("--group", "-g", help="The consumer group.")],
         consumer: Annotated[
             str | None,
-            flag("--consumer", help="Name of this consumer.", show_default="unique"),
+            flag(
+                "--consumer",
+                help="Name of this consumer.",
+                metavar="NAME",
+                show_default="unique",
+            ),
         ] = None,
         consumer_prefix: Annotated[
             str, flag("--consumer-prefix", help="Before the 8 digits of a unique name.")
@@ -173,7 +177,14 @@ def register(app: typer.Typer) -> None:
         output: MessageForm = None,
         format_string: Format = None,
         delim: Annotated[
-            str, flag("--delim", "-D", help="After each payload of -o raw.")
+            str,
+            flag(
+                "--delim",
+                "-D",
+                help="After each payload of -o raw.",
+                metavar="STR",
+                show_default="newline",
+            ),
         ] = "\n",
         json_payload: Annotated[
             bool, flag("--json-payload", help="Embed JSON payloads as they are.")
@@ -188,16 +199,20 @@ def register(app: typer.Typer) -> None:
         ] = None,
         status_map: Annotated[
             str | None,
-            flag("--map", help="Exit status rules, such as 3=dead,10-19=retry:30s."),
+            flag(
+                "--map",
+                help="Exit status rules, such as 3=dead,10-19=retry:30s.",
+                metavar="RULES",
+            ),
         ] = None,
     ) -> None:
-        """Consume as a member of a group; prints, or runs CMD for each message.
+        """Print messages of a group, or run a command for each.
 
         A command after -- gets the payload on standard input and the rest in MQ_*
         variables. Its exit status: 0 done, 75 or 111 retry, 65 or 100 dead letter,
         99 done and stop, anything else retry.
 
-        Example: mqctl consume orders -g billing -- ./charge.sh
+        Example: mqctl consume orders -g billing -e -- ./charge.sh
         """
         from mqctl.core.names import check_name
         from mqctl.core.options import ConsumerOptions

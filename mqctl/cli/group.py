@@ -1,31 +1,60 @@
 """Command classes: did-you-mean for commands, and a command line split at `--`."""
 
-from difflib import get_close_matches
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
+
+
+class NoSuchCommand(TyperException):
+    """A word where a command was expected; `ctx` is the group's."""
+
+    def __init__(self, message: str, ctx: Any) -> None:  # noqa: ANN401
+        super().__init__(message)
+        self.ctx = ctx
 
 
 class Group(TyperGroup):
-    """A group that says what was probably meant."""
+    """A group that says what was probably meant, and shows its help when alone."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Parse; nothing at all asks for the help, which is no error."""
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            raise typer.Exit
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
         """Find the command; an unknown one names its nearest neighbour."""
         if args and self.get_command(ctx, args[0]) is None:
-            near = get_close_matches(args[0], self.list_commands(ctx), 1)
+            from difflib import get_close_matches
+
+            shown = [n for n, c in self.commands.items() if not c.hidden]
+            near = get_close_matches(args[0], shown, 1)
             meant = f", did you mean {near[0]}?" if near else ""
-            raise typer.exceptions.TyperException(
-                f"no such command: {args[0]}{meant}"
-            ) from None
+            raise NoSuchCommand(f"no such command: {args[0]}{meant}", ctx) from None
         return super().resolve_command(ctx, args)
 
 
-class SplitCommand(TyperCommand):
+class Command(TyperCommand):
+    """A command whose usage line shows plain names, `[…]` around optional ones."""
+
+    tail: tuple[str, ...] = ()
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401
+        """Return the words of the usage line."""
+        pieces = super().collect_usage_pieces(ctx)
+        return [piece.strip("{}") for piece in pieces] + list(self.tail)
+
+
+class SplitCommand(Command):
     """A command whose words after the first `--` are a command of the user's.
 
     They are kept in `ctx.meta["command"]`, untouched.
     """
+
+    tail = ("[-- CMD [ARG]...]",)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
         """Split, then parse what stands before."""

@@ -1,27 +1,40 @@
 """Options that several commands share, declared once.
 
 `command` registers a function whose first parameter is the Context; the common
-options are added to its signature. Every long option is also read from the
-environment, as MQCTL_ and its name in capitals.
+options are added to its signature, and the example at the end of its docstring goes
+to the end of its help. Every long option is also read from the environment, as
+MQCTL_ and its name in capitals.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand
+from typer.models import OptionInfo
 
 from mqctl.cli.context import DEFAULT_URL, Color, Context
+from mqctl.cli.group import Command
+
+EXAMPLE = "Example: "
+
+Duration = Annotated[str, "DUR"]
+Size = Annotated[str, "SIZE"]
+"""Text with a unit; the mark is its place holder in help texts."""
 
 
 def flag(*names: str, help: str, **more: Any) -> Any:  # noqa: A002, ANN401
     """Declare an option, readable from the environment too."""
-    long = next(name for name in names if name.startswith("--"))
-    word = long.split("/")[0].removeprefix("--").replace("-", "_").upper()
+    word = _long(names).removeprefix("--").replace("-", "_").upper()
     more.setdefault("envvar", f"MQCTL_{word}")
     return typer.Option(*names, help=help, show_envvar=False, **more)
+
+
+def _long(names: Iterable[str]) -> str:
+    """Return the name with two dashes, the positive one of a pair."""
+    return next(name for name in names if name.startswith("--")).split("/")[0]
 
 
 def switch(*names: str, help: str, **more: Any) -> Any:  # noqa: A002, ANN401
@@ -41,11 +54,19 @@ Url = Annotated[
 ]
 PasswordFile = Annotated[
     str | None,
-    flag("--password-file", help="File whose first line is the password."),
+    flag(
+        "--password-file", help="File whose first line is the password.", metavar="FILE"
+    ),
 ]
-TlsCa = Annotated[str | None, flag("--tls-ca", help="PEM file of the authority.")]
-TlsCert = Annotated[str | None, flag("--tls-cert", help="PEM file of our certificate.")]
-TlsKey = Annotated[str | None, flag("--tls-key", help="PEM file of our key.")]
+TlsCa = Annotated[
+    str | None, flag("--tls-ca", help="PEM file of the authority.", metavar="FILE")
+]
+TlsCert = Annotated[
+    str | None, flag("--tls-cert", help="PEM file of our certificate.", metavar="FILE")
+]
+TlsKey = Annotated[
+    str | None, flag("--tls-key", help="PEM file of our key.", metavar="FILE")
+]
 Insecure = Annotated[
     bool, flag("--insecure", help="Do not verify the server's certificate.")
 ]
@@ -84,7 +105,11 @@ _COMMON: dict[str, tuple[Any, Any]] = {
 
 
 def command(
-    app: typer.Typer, name: str, *, cls: type[TyperCommand] | None = None
+    app: typer.Typer,
+    name: str,
+    *,
+    cls: type[TyperCommand] = Command,
+    hidden: bool = False,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a command; its first parameter becomes the Context."""
 
@@ -104,7 +129,14 @@ def command(
             p.name: p.annotation
             for p in run.__signature__.parameters.values()  # type: ignore[attr-defined]
         }
-        app.command(name, cls=cls)(run)
+        text, _, example = inspect.cleandoc(function.__doc__ or "").partition(EXAMPLE)
+        app.command(
+            name,
+            cls=cls,
+            help=text,
+            epilog=f"\b\n{EXAMPLE}\n  {example}" if example else None,
+            hidden=hidden,
+        )(run)
         return function
 
     return register
@@ -112,17 +144,46 @@ def command(
 
 def _signature(function: Callable[..., None]) -> inspect.Signature:
     hints = get_type_hints(function, include_extras=True)
+    plain = get_type_hints(function)
     own = list(inspect.signature(function).parameters.values())[1:]
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [
         inspect.Parameter("typer_context", keyword, annotation=typer.Context),
-        *(p.replace(kind=keyword, annotation=hints[p.name]) for p in own),
+        *(
+            p.replace(kind=keyword, annotation=_named(hints[p.name], plain[p.name]))
+            for p in own
+        ),
         *(
             inspect.Parameter(name, keyword, default=default, annotation=annotation)
             for name, (annotation, default) in _COMMON.items()
         ),
     ]
     return inspect.Signature(parameters)
+
+
+def _named(annotation: Any, plain: Any) -> Any:  # noqa: ANN401
+    """Give an option without a metavar one: its mark, N for a number, or its name."""
+    option = get_args(annotation)[-1]
+    if isinstance(option, OptionInfo) and option.metavar is None:
+        mark = next(filter(None, map(_mark, (annotation, *get_args(annotation)))), None)
+        kinds = {plain, *get_args(plain)}
+        if mark:
+            option.metavar = mark
+        elif int in kinds:
+            option.metavar = "N"
+        elif str in kinds:
+            names = (str(option.default), *(option.param_decls or ()))  # as in Typer
+            option.metavar = _long(names).rpartition("-")[2].upper()
+    return Annotated[plain, option]
+
+
+def _mark(annotation: Any) -> str | None:  # noqa: ANN401
+    """Return the text in an annotation such as Duration, or Duration or None."""
+    for part in (annotation, *get_args(annotation)):
+        for mark in getattr(part, "__metadata__", ()):
+            if isinstance(mark, str):
+                return mark
+    return None
 
 
 Topic = Annotated[str, typer.Argument(help="The topic.", metavar="TOPIC")]

@@ -69,7 +69,10 @@ def register(app: typer.Typer) -> None:
             ),
         ] = None,
         delim: Annotated[
-            str | None, flag("--delim", "-D", help="Delimiter instead of a newline.")
+            str | None,
+            flag(
+                "--delim", "-D", help="Delimiter instead of a newline.", metavar="STR"
+            ),
         ] = None,
         null: Annotated[
             bool, switch("--null", "-0", help="The same as -i null.")
@@ -83,6 +86,7 @@ def register(app: typer.Typer) -> None:
                 "--key-sep",
                 "-K",
                 help="Split each line at the first STR: key, payload.",
+                metavar="STR",
             ),
         ] = None,
         header: Annotated[
