@@ -28,6 +28,7 @@ __all__ = [
     "commit_entry",
     "decode",
     "decode_item",
+    "delayed_fields",
     "entry_fields",
     "item_fields",
     "moved_fields",
@@ -349,6 +350,43 @@ def item_fields(
         b"%d" % (entry.DEFAULT_MAX_RETRIES if limit is None else limit),
         _ORIGINAL_ID,
         message.original_id.encode(),
+    ]
+
+
+def delayed_fields(
+    *,
+    topic: str,
+    partition: int,
+    payload: bytes,
+    key: bytes | None,
+    headers: dict[str, str],
+    timestamp: str,
+    max_retries: int,
+) -> list[bytes]:
+    """Return the fields of an item that is delivered for the first time later.
+
+    Its body is in it whatever its size; the time of sending goes into a header, since
+    the mover stamps the entry with the time of the move.
+    """
+    text, base64 = payload_text(payload)
+    own = {**headers, h.ORIGINAL_TIMESTAMP: timestamp}
+    return [
+        _TOPIC,
+        topic.encode(),
+        _PARTITION,
+        b"%d" % partition,
+        _PAYLOAD,
+        text,
+        _KEY,
+        key or b"",
+        _HEADERS,
+        entry.headers_json(entry.stored_headers(own, text, base64=base64)),
+        _RETRY_COUNT,
+        b"0",
+        _MAX_RETRIES,
+        b"%d" % max_retries,
+        _ORIGINAL_ID,
+        b"",
     ]
 
 

@@ -16,6 +16,7 @@
 | `P:payload:idx:{topic}`, `P:payload:ts` | set, zset | indices of bodies |
 | `P:members:{group}` | zset | mqctl: live consumers -> last sign of life |
 | `P:acked:{topic}:p:{i}` | hash | mqctl: group -> `ms consumer` of the last ack |
+| `P:dedupe:{stream}:SHA1` | string | mqctl: `partition:id` first stored under a key |
 | `P:dlq:replayed:{topic}` | hash | mqctl: dead letter id -> `count:ms` |
 
 P and S are the control and stream prefixes. No segment is escaped, as in Java.
@@ -101,6 +102,10 @@ class KeySpace:
     def acked(self, topic: str, index: int) -> str:
         """Hash of each group's last acknowledgement."""
         return f"{self.control}:acked:{topic}:p:{index}"
+
+    def dedupe(self, topic: str, index: int, digest: str) -> str:
+        """Name the string that remembers a deduplication key, in its stream's slot."""
+        return f"{self.control}:dedupe:{{{self.partition(topic, index)}}}:{digest}"
 
     def replayed(self, topic: str) -> str:
         """Hash of dead letters that were replayed."""
