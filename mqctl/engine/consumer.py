@@ -547,6 +547,8 @@ class Consumer:
         except OutOfMemory as error:
             self._full(error)
             return None
+        except NotFound:
+            return Settled(lost=True, results=[])
 
     def _absorbed(self, reply: Reply) -> Settled | None:
         if not isinstance(reply, ServerError):

@@ -1,9 +1,8 @@
 """Entries to deliveries: decode, load bodies, decide what is not handed out."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mqctl.codecs import dead_letter, native
-from mqctl.core import headers as h
 from mqctl.core import ids, verdict
 from mqctl.core.clock import rfc3339
 from mqctl.core.errors import Undecodable
@@ -88,15 +87,10 @@ class Intake:
     def _missing(
         self, part: Assigned, message: Message, deliveries: int, *, strangers: bool
     ) -> None:
-        ref = message.payload_ref or ""
-        marked = {
-            **message.headers,
-            h.PAYLOAD_MISSING: "true",
-            h.PAYLOAD_MISSING_REF: ref,
-        }
-        lost = replace(message, payload_ref=None, headers=marked)
         made = verdict.attempts_made(message.retry_count, deliveries)
-        death = self._death("payload-missing", f"the body {ref} is gone", made)
+        detail = f"the body {message.payload_ref} is gone"
+        death = self._death("payload-missing", detail, made)
+        lost = payloads.marked_missing(message)
         part.steps.append(self.burial.step(lost, death, strangers=strangers))
 
     def _deliver(

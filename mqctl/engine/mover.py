@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from mqctl.codecs import native
 from mqctl.core import verdict
 from mqctl.core.clock import rfc3339
+from mqctl.core.errors import OutOfMemory
 from mqctl.core.message import Delivery
 from mqctl.core.options import ConsumerOptions
 from mqctl.engine import retries
@@ -12,6 +13,7 @@ from mqctl.engine.session import Session
 from mqctl.engine.settle import Step
 
 _DIRECT_MS = 50  # a retry due this soon is appended at once, as in Java
+_FULL_PAUSE = 1.0
 
 
 class Mover:
@@ -51,7 +53,12 @@ class Mover:
             now = clock.monotonic()
             if now < self._due.get(topic, 0.0):
                 continue
-            done = retries.move_due(self._session, topic, self._options.mover_batch)
+            try:
+                done = retries.move_due(self._session, topic, self._options.mover_batch)
+            except OutOfMemory as error:
+                self._due[topic] = now + _FULL_PAUSE
+                self._say(f"{error.message}; due retries wait")
+                continue
             moved += done.moved
             pause = self._options.mover_interval_ms
             if done.next_ms is not None:
@@ -62,9 +69,12 @@ class Mover:
 
     def _warn(self, broken: list[str]) -> None:
         for item in broken:
-            if item not in self._told:
-                self._told.add(item)
-                self._note(f"retry item {item} names no partition: kept, not moved")
+            self._say(f"retry item {item} cannot be moved: kept")
+
+    def _say(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._note(text)
 
     def step(self, delivery: Delivery, retry: verdict.Retry) -> Step:
         """Return the step that stores the message again, for this group alone."""

@@ -1,6 +1,9 @@
 """Large bodies stored aside: written before the entry that refers to them."""
 
+from dataclasses import replace
+
 from mqctl.codecs import native
+from mqctl.core import headers as h
 from mqctl.core.errors import BadData
 from mqctl.core.message import Message
 from mqctl.engine.session import Session
@@ -15,25 +18,41 @@ def is_large(payload: bytes) -> bool:
     return native.stored_size(payload) > native.INLINE_LIMIT
 
 
-def store(session: Session, topic: str, partition: int, payload: bytes) -> str:
-    """Store a body and index it; return its key. One trip.
+def store(
+    session: Session, topic: str, partition: int, payload: bytes, *, ttl_ms: int = 0
+) -> str:
+    """Index a body and store it; return its key. One trip. `ttl_ms` 0: it stays.
 
-    Raises the server's error when the body itself was not stored; an index that
-    fails is left to the sweep.
+    Indexed first: a crash never leaves a body that the sweep does not know. Raises
+    the server's error when the body itself was not stored.
     """
     keys = session.keys
     ref = keys.payload(topic, partition, session.uuid())
     text, _ = native.aside_text(payload)
-    stored, *_ = session.wire.batch(
+    *_, stored = session.wire.batch(
         [
-            ("SET", ref, text),
-            ("SADD", keys.payload_index(topic), ref),
             ("ZADD", keys.payload_times, session.clock.now_ms(), ref),
+            ("SADD", keys.payload_index(topic), ref),
+            ("SET", ref, text, "PX", ttl_ms) if ttl_ms else ("SET", ref, text),
         ]
     )
     if isinstance(stored, ServerError):
         raise stored.explained("storing a large payload")
     return ref
+
+
+def drop(session: Session, topic: str, refs: list[str]) -> None:
+    """Delete bodies and their index entries; other keys are never touched. One trip."""
+    keys = session.keys
+    ours = [ref for ref in refs if ref.startswith(keys.payload_prefix)]
+    if ours:
+        session.wire.calls(
+            [
+                *(("DEL", ref) for ref in ours),
+                ("SREM", keys.payload_index(topic), *ours),
+                ("ZREM", keys.payload_times, *ours),
+            ]
+        )
 
 
 def load(session: Session, messages: list[Message]) -> list[Message | None]:
@@ -59,6 +78,16 @@ def load(session: Session, messages: list[Message]) -> list[Message | None]:
             body = None
         loaded.append(None if body is None else _with_body(message, body))
     return loaded
+
+
+def marked_missing(message: Message) -> Message:
+    """Return the message of a body that is gone: empty, with headers that say so."""
+    marked = {
+        **message.headers,
+        h.PAYLOAD_MISSING: "true",
+        h.PAYLOAD_MISSING_REF: message.payload_ref or "",
+    }
+    return replace(message, payload_ref=None, headers=marked)
 
 
 def is_ours(prefix: str, message: Message) -> bool:

@@ -182,7 +182,8 @@ class Producer:
             index = self._forced(partition, line)
             headers = {**headers, h.FORCE_PARTITION: str(index)}
         if size > payloads.SURE and payloads.is_large(payload):
-            packed = self._aside(index, payload, key, headers, max_retries)
+            ref = self._store_body((line, index, key, receipt, self._now), payload)
+            packed = self._aside(index, payload, ref, key, headers, max_retries)
             self._buffer.append(packed)
         else:
             self._buffer += self._packer.pieces(
@@ -220,16 +221,32 @@ class Producer:
             partition=partition,
         )
 
+    def _store_body(self, row: _Row, payload: bytes) -> str:
+        """Store a body aside once all before it is counted; return its key."""
+        self.drain()
+        try:
+            return payloads.store(self._session, self.topic, row[1], payload)
+        except MqError as error:
+            self.tally.cause = error
+            self._refused(row, error.message)
+            raise
+
+    def _refused(self, row: _Row, why: str) -> None:
+        line, index, key, receipt, ms = row
+        self.tally.failed.append((line, why))
+        self.tally.miss(line)
+        if self._report:
+            self._report([Sent(line, "failed", index, None, key, ms, receipt, why)])
+
     def _aside(
         self,
         index: int,
         payload: bytes,
+        ref: str,
         key: bytes | None,
         headers: dict[str, str],
         max_retries: int,
     ) -> bytes:
-        self.drain()
-        ref = payloads.store(self._session, self.topic, index, payload)
         fields = native.aside_fields(
             topic=self.topic,
             partition=index,
@@ -250,6 +267,8 @@ class Producer:
 
     def ship(self) -> None:
         """Send what is buffered; waits only when two batches are in flight."""
+        if self.tally.cause is not None:
+            raise self.tally.cause
         if not self._rows:
             return
         rows, data = self._rows, self._buffer

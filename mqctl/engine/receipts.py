@@ -1,6 +1,6 @@
 """Settling by receipt: fenced by ownership of the entry, not by any lease."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqctl.codecs import native
 from mqctl.core import backoff
@@ -52,21 +52,11 @@ class Settler:
                 results[i] = step
                 continue
             ready.append((i, _settlement(receipt, step)))
-        for i, answer in self._settled(ready):
-            results[i] = answer
+        answers = settle_all(self._session, [s for _, s in ready])
+        for (i, _), answer in zip(ready, answers, strict=True):
+            if not isinstance(answer, NotFound):
+                results[i] = answer.results[0]
         return [r or "not_found" for r in results]
-
-    def _settled(self, ready: list[tuple[int, Settlement]]) -> list[tuple[int, str]]:
-        try:
-            answers = settle_all(self._session, [s for _, s in ready])
-        except NotFound:
-            if len(ready) == 1:
-                return [(ready[0][0], "not_found")]
-            return [found for one in ready for found in self._settled([one])]
-        return [
-            (i, answer.results[0])
-            for (i, _), answer in zip(ready, answers, strict=True)
-        ]
 
     def _step(self, receipt: Receipt, order: Order) -> Step | str:
         if order.outcome is Outcome.SUCCESS:
@@ -74,35 +64,39 @@ class Settler:
         delivery = self._delivery(receipt)
         if isinstance(delivery, str):
             return delivery
-        if order.outcome is Outcome.RETRY and delivery.attempt <= delivery.limit:
-            options = ConsumerOptions((receipt.topic,), receipt.group)
-            delay = order.delay_ms
-            if delay is None:
-                delay = backoff.delay_ms(
-                    delivery.attempt, options.retry_base_ms, options.retry_cap_ms
-                )
-            mover = Mover(self._session, options, lambda _: None)
-            step = mover.step(delivery, Retry(delivery.attempt, delay))
-        else:
-            exhausted = order.outcome is Outcome.RETRY
-            step = self._burial.step(
-                delivery.message,
-                Death(
-                    "exhausted" if exhausted else order.reason or "manual",
-                    order.reason if exhausted else "",
-                    group=receipt.group,
-                    consumer=receipt.consumer,
-                    attempts=delivery.attempt,
-                ),
+        if delivery.message.payload_ref is not None:
+            step = self._bury(receipt, *_bodiless(delivery))
+        elif order.outcome is Outcome.DEAD:
+            reason = order.reason or "manual"
+            step = self._bury(receipt, delivery.message, reason, "", delivery.attempt)
+        elif delivery.attempt > delivery.limit:
+            step = self._bury(
+                receipt, delivery.message, "exhausted", order.reason, delivery.attempt
             )
-        return Step(
-            step.kind,
-            step.id,
-            step.fields,
-            receipt.deliveries,
-            step.delay_ms,
-            step.item,
+        else:
+            step = self._again(receipt, delivery, order.delay_ms)
+        return replace(step, deliveries=receipt.deliveries)
+
+    def _again(self, receipt: Receipt, delivery: Delivery, delay: int | None) -> Step:
+        options = ConsumerOptions((receipt.topic,), receipt.group)
+        if delay is None:
+            delay = backoff.delay_ms(
+                delivery.attempt, options.retry_base_ms, options.retry_cap_ms
+            )
+        mover = Mover(self._session, options, lambda _: None)
+        return mover.step(delivery, Retry(delivery.attempt, delay))
+
+    def _bury(
+        self, receipt: Receipt, message: Message, reason: str, detail: str, made: int
+    ) -> Step:
+        death = Death(
+            reason,
+            detail,
+            group=receipt.group,
+            consumer=receipt.consumer,
+            attempts=made,
         )
+        return self._burial.step(message, death)
 
     def _delivery(self, receipt: Receipt) -> Delivery | str:
         """Read the message that the receipt is about; a word when it is not there."""
@@ -140,6 +134,14 @@ class Settler:
             raise MqError(error.message) from error
         (loaded,) = payloads.load(self._session, [message])
         return message if loaded is None else loaded
+
+
+def _bodiless(delivery: Delivery) -> tuple[Message, str, str, int]:
+    """Return message, reason, detail and attempts for one whose body is gone."""
+    message = delivery.message
+    detail = f"the body {message.payload_ref} is gone"
+    made = delivery.attempt - 1
+    return payloads.marked_missing(message), "payload-missing", detail, made
 
 
 def _settlement(receipt: Receipt, step: Step) -> Settlement:

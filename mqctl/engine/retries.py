@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mqctl.codecs import native
 from mqctl.core.clock import rfc3339
-from mqctl.core.errors import Undecodable
+from mqctl.core.errors import MqError, Undecodable, WrongType
 from mqctl.core.message import RetryItem
 from mqctl.engine.session import Session
 from mqctl.store import scripts
@@ -22,7 +22,8 @@ _HOLD_MS = 30_000
 class Moved:
     """One round of the mover. `next_ms` is how long until the next item is due.
 
-    `broken` are items that name no partition: kept, and pushed ahead half a minute.
+    `broken` are items that cannot be moved: they name no partition, or it takes no
+    entries. They are kept, and pushed ahead half a minute.
     """
 
     moved: int
@@ -35,6 +36,7 @@ def move_due(session: Session, topic: str, limit: int = 100) -> Moved:
     """Move up to `limit` due items of a topic. One trip when none is due, else three.
 
     Due is decided by the server's clock. Any number of movers may run at once.
+    Raises OutOfMemory when the server takes no entries; every item stays then.
     """
     keys, wire = session.keys, session.wire
     zset = keys.retries(topic)
@@ -63,7 +65,8 @@ def move_due(session: Session, topic: str, limit: int = 100) -> Moved:
             stream = keys.partition(entry.topic, entry.partition)
             fields = native.moved_fields(flat, rfc3339(session.clock.now_ms()))
             ready.append((item, stream, fields))
-    moved = _move(session, zset, ready)
+    moved, refused = _move(session, zset, ready)
+    broken += refused
     tidy: list[Command] = [("ZREM", zset, item) for item in gone]
     tidy += [scripts.schedule_item(wire, zset, item, _HOLD_MS) for item in broken]
     wire.calls(tidy)
@@ -72,19 +75,26 @@ def move_due(session: Session, topic: str, limit: int = 100) -> Moved:
 
 def _move(
     session: Session, zset: str, ready: list[tuple[str, str, list[bytes]]]
-) -> int:
+) -> tuple[int, list[str]]:
+    """Return how many were moved, and the items whose partition takes no entries."""
     wire = session.wire
     whole = [r for r in ready if session.atomic([zset, r[0], r[1]])]
-    done = sum(
-        wire.calls([scripts.move_item(wire, zset, i, s, f) for i, s, f in whole])
-    )
-    for item, stream, fields in ready:
-        if (item, stream, fields) in whole:
+    apart = [r for r in ready if r not in whole]
+    replies = wire.batch([scripts.move_item(wire, zset, i, s, f) for i, s, f in whole])
+    for item, stream, fields in apart:
+        (added,) = wire.batch([("XADD", stream, "*", *fields)])
+        if not isinstance(added, ServerError):
+            wire.calls([("DEL", item), ("ZREM", zset, item)])
+        replies.append(added if isinstance(added, ServerError) else 1)
+    refused: list[str] = []
+    for (item, _, _), reply in zip(whole + apart, replies, strict=True):
+        if not isinstance(reply, ServerError):
             continue
-        wire.call("XADD", stream, "*", *fields)
-        wire.calls([("DEL", item), ("ZREM", zset, item)])
-        done += 1
-    return int(done)
+        error = reply.explained("moving a retry")
+        if type(error) not in {MqError, WrongType}:
+            raise error
+        refused.append(item)
+    return sum(r for r in replies if isinstance(r, int)), refused
 
 
 def waiting(session: Session, topic: str) -> tuple[int, int, int | None]:

@@ -10,6 +10,7 @@ settled already is left alone.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mqctl.core.errors import MqError, NotFound, Unreachable
 from mqctl.core.ids import parse
 from mqctl.engine.session import Session
 from mqctl.store import scripts
@@ -60,12 +61,38 @@ class Settled:
     results: list[str]
 
 
-def settle_all(session: Session, settlements: list[Settlement]) -> list[Settled]:
-    """Settle; one trip for all where scripts may be used. See `prepare`."""
+def settle_all(
+    session: Session, settlements: list[Settlement]
+) -> list[Settled | NotFound]:
+    """Settle; one trip for all where scripts may be used. See `prepare`.
+
+    NotFound stands where the topic or group is not there. Any other error is raised
+    once all were tried.
+    """
     prepared = [prepare(session, settlement) for settlement in settlements]
-    commands = [p for p in prepared if not callable(p)]
-    replies = iter(session.wire.calls(commands))
-    return [p() if callable(p) else absorb(next(replies)) for p in prepared]
+    replies = iter(session.wire.batch([p for p in prepared if not callable(p)]))
+    answers = [_try(p) if callable(p) else _read(next(replies)) for p in prepared]
+    settled: list[Settled | NotFound] = []
+    for answer in answers:
+        if isinstance(answer, MqError) and not isinstance(answer, NotFound):
+            raise answer
+        settled.append(answer)
+    return settled
+
+
+def _try(order: Callable[[], Settled]) -> Settled | MqError:
+    try:
+        return order()
+    except Unreachable:
+        raise
+    except MqError as error:
+        return error
+
+
+def _read(reply: Reply) -> Settled | MqError:
+    if isinstance(reply, ServerError):
+        return reply.explained("settling")
+    return absorb(reply)
 
 
 def prepare(
@@ -110,46 +137,64 @@ def _in_order(session: Session, settlement: Settlement) -> Settled:
     The caller has checked by its own clock that a third of the lease is left; the
     lease itself is looked at once more here.
     """
-    stream, lease, commit, acked, retries, dead, *_ = _keys(session, settlement)
+    stream, lease, commit, acked, *_ = keys = _keys(session, settlement)
     wire, me, group = session.wire, settlement.consumer, settlement.group
     if settlement.fence == "lease" and wire.call("GET", lease) != me.encode():
         return Settled(lost=True, results=[])
     results = _held(session, stream, settlement)
-    writes: list[Command] = []
-    for step, state in zip(settlement.steps, results, strict=True):
-        if state != "done":
-            continue
-        if step.kind == "again":
-            writes.append(("XADD", stream, "*", *step.fields))
-        elif step.kind == "dead":
-            writes.append(("XADD", dead, "*", *step.fields))
-        elif step.kind == "later":
-            writes.append(("HSET", step.item, *step.fields))
-    wire.calls(writes)
+    steps = [s for s, r in zip(settlement.steps, results, strict=True) if r == "done"]
+    errors = _write(session, keys, steps)
+    done = [s.id for s, error in zip(steps, errors, strict=True) if error is None]
+    done = settlement.acks + done
     wire.calls(
         [
-            scripts.schedule_item(wire, retries, step.item, step.delay_ms)
-            for step, state in zip(settlement.steps, results, strict=True)
-            if step.kind == "later" and state == "done"
+            ("XACK", stream, group, *done[i : i + _CHUNK])
+            for i in range(0, len(done), _CHUNK)
         ]
     )
-    done = settlement.acks + [
-        step.id
-        for step, state in zip(settlement.steps, results, strict=True)
-        if state == "done"
-    ]
-    if done:
-        wire.calls(
-            [
-                ("XACK", stream, group, *done[i : i + _CHUNK])
-                for i in range(0, len(done), _CHUNK)
-            ]
-            + [("HSET", acked, group, f"{session.clock.now_ms()} {me}")]
-        )
     frontier = finished_up_to(session, stream, group)
-    if frontier:
-        wire.calls([scripts.raise_frontier(wire, commit, group, frontier)])
+    if frontier is None:
+        raise NotFound(f"the group {group} is gone from {stream}", group=group)
+    notes: list[Command] = [scripts.raise_frontier(wire, commit, group, frontier)]
+    if done:
+        notes.append(("HSET", acked, group, f"{session.clock.now_ms()} {me}"))
+    wire.calls(notes)
+    for error in errors:
+        if error is not None:
+            raise error.explained("settling")
     return Settled(lost=False, results=results)
+
+
+def _write(
+    session: Session, keys: list[str], steps: list[Step]
+) -> list[ServerError | None]:
+    """Write what the steps say; return what kept each from being written."""
+    stream, _, _, _, retries, dead, *_ = keys
+    writes: dict[int, Command] = {}
+    for i, step in enumerate(steps):
+        if step.kind == "again":
+            writes[i] = ("XADD", stream, "*", *step.fields)
+        elif step.kind == "dead":
+            writes[i] = ("XADD", dead, "*", *step.fields)
+        elif step.kind == "later":
+            writes[i] = ("HSET", step.item, *step.fields)
+    errors = _errors(session, writes)
+    due: dict[int, Command] = {
+        i: scripts.schedule_item(session.wire, retries, step.item, step.delay_ms)
+        for i, step in enumerate(steps)
+        if step.kind == "later" and i not in errors
+    }
+    errors |= _errors(session, due)
+    return [errors.get(i) for i in range(len(steps))]
+
+
+def _errors(session: Session, commands: dict[int, Command]) -> dict[int, ServerError]:
+    replies = session.wire.batch(commands.values())
+    return {
+        i: reply
+        for i, reply in zip(commands, replies, strict=True)
+        if isinstance(reply, ServerError)
+    }
 
 
 def _held(session: Session, stream: str, settlement: Settlement) -> list[str]:

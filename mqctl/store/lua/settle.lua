@@ -55,8 +55,17 @@ while at <= #ARGV do
   at = last + 1
 end
 
-if settled > 0 then redis.call('HSET', KEYS[4], group, now .. ' ' .. me) end
--- The contiguous frontier: everything up to it is finished.
+-- The contiguous frontier: everything up to it is finished. Ids are compared and
+-- counted as text: they have more digits than a Lua number.
+local function below(a, b)
+  if #a ~= #b then return #a < #b end
+  return a < b
+end
+local function less_one(number)
+  local head, digit, zeros = string.match(number, '^(.-)([1-9])(0*)$')
+  local text = head .. (digit - 1) .. string.rep('9', #zeros)
+  return (string.gsub(text, '^0(%d)', '%1'))
+end
 local pending = redis.call('XPENDING', KEYS[1], group)
 local frontier
 if pending[1] == 0 then
@@ -67,22 +76,20 @@ if pending[1] == 0 then
   end
 else
   local ms, seq = string.match(pending[2], '^(%d+)-(%d+)$')
-  if tonumber(seq) > 0 then
-    frontier = ms .. '-' .. string.format('%.0f', tonumber(seq) - 1)
-  else
-    frontier = string.format('%.0f', tonumber(ms) - 1) .. '-9223372036854775807'
-  end
+  frontier = seq == '0' and less_one(ms) .. '-9223372036854775807'
+    or ms .. '-' .. less_one(seq)
 end
 local function above(a, b)
   local am, as = string.match(a, '^(%d+)-(%d+)$')
   local bm, bs = string.match(b or '', '^(%d+)-(%d+)$')
   if not bm then return true end
-  if am ~= bm then return tonumber(am) > tonumber(bm) end
-  return tonumber(as) > tonumber(bs)
+  if am ~= bm then return below(bm, am) end
+  return below(bs, as)
 end
 if frontier and above(frontier, redis.call('HGET', KEYS[3], group) or nil) then
   redis.call('HSET', KEYS[3], group, frontier)
 end
+if settled > 0 then redis.call('HSET', KEYS[4], group, now .. ' ' .. me) end
 table.insert(results, 1, 'done')
 table.insert(results, 2, frontier or '')
 return results
