@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NoReturn
 
 from mqctl.codecs import native
 from mqctl.core import headers as h
@@ -18,7 +19,9 @@ from mqctl.core.partition import choose, key_partition
 from mqctl.engine import payloads, topics
 from mqctl.engine.packing import EntryPacker
 from mqctl.engine.session import Session
-from mqctl.store.wire import ConnectionLost, Reply, ServerError, pack
+from mqctl.engine.special import Special, first_of, is_pipelined, once
+from mqctl.engine.special import send as send_special
+from mqctl.store.wire import Arg, ConnectionLost, Reply, ServerError, pack
 
 _BATCH_BYTES = 1 << 16  # what a socket takes at once while the server is busy
 _OVERHEAD = 300  # bytes of an entry beside its payload, about
@@ -38,6 +41,7 @@ class ProducerOptions:
     max_len_exact: bool = True
     batch: int = 500
     max_bytes: int = 64_000_000
+    payload_ttl_ms: int = 0
 
     def __post_init__(self) -> None:
         if self.partitions < 1:
@@ -48,7 +52,12 @@ class ProducerOptions:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What became of one message: `status` stored, failed or unknown."""
+    """What became of one message.
+
+    `status` is stored, duplicate, delayed, failed or unknown. A duplicate has the id
+    of the first one (`retry:UUID` when that waits); a delayed message has no id but
+    its retry item and due time.
+    """
 
     line: int
     status: str
@@ -58,6 +67,8 @@ class Sent:
     ts_ms: int
     receipt: str | None = None
     error: str | None = None
+    item: str | None = None
+    due_at_ms: int | None = None
 
 
 _Row = tuple[int, int, bytes | None, str | None, int]  # line partition key receipt ms
@@ -73,6 +84,8 @@ class Tally:
     """
 
     stored: int = 0
+    duplicates: int = 0
+    delayed: int = 0
     failed: list[tuple[int, str]] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
     first_missing: int | None = None
@@ -140,8 +153,11 @@ class Producer:
         self._now = self._session.clock.now_ms()
         self._packer.at(self._now)
 
-    def send(self, message: Outgoing) -> None:
-        """Add one message record."""
+    def send(self, message: Outgoing, special: Special | None = None) -> None:
+        """Add one message record; one that asks for something special goes at once."""
+        if special is not None and (special.dedupe is not None or special.later):
+            self._send_special(message, special)
+            return
         self.add(
             message.payload,
             message.key,
@@ -170,12 +186,7 @@ class Producer:
         of the message is sent.
         """
         size = len(payload)
-        if size > self._max_bytes:
-            raise TooLarge(
-                f"message has {size} bytes, {self.options.max_bytes} are allowed",
-                hint="--max-bytes raises the limit",
-                line=line,
-            )
+        self._check_size(size, line)
         if partition is None:
             index = self._partition(key, headers)
         else:
@@ -193,6 +204,99 @@ class Producer:
         self._bytes += size + _OVERHEAD
         if len(self._rows) >= self._batch or self._bytes >= _BATCH_BYTES:
             self.ship()
+
+    def _send_special(self, message: Outgoing, special: Special) -> None:
+        special.check(message.line)
+        self._check_size(len(message.payload), message.line)
+        if message.partition is not None:
+            index = self._forced(message.partition, message.line)
+        else:
+            by = message.key
+            if by is None and special.dedupe is not None:
+                by = special.dedupe.encode("utf-8", "surrogateescape")
+            index = self._partition(by, message.headers)
+        limit = message.max_retries
+        row = (message.line, index, message.key, message.receipt, self._now)
+        if is_pipelined(message, special):
+            packed = pack(
+                once(
+                    self._session,
+                    self.topic,
+                    index,
+                    message,
+                    special,
+                    max_retries=self.options.max_retries if limit is None else limit,
+                    bound=self._bound(),
+                )
+            )
+            self._buffer.append(packed)
+            self._rows.append(row)
+            self._bytes += len(packed)
+            if len(self._rows) >= self._batch or self._bytes >= _BATCH_BYTES:
+                self.ship()
+            return
+        self.drain()
+        answer = self._answer(row, message, special)
+        sent = self._special_sent(row, answer)
+        if self._report:
+            self._report([sent])
+        self.tick()
+
+    def _answer(
+        self, row: _Row, message: Outgoing, special: Special
+    ) -> tuple[str, str | int | bytes, str | None]:
+        limit = message.max_retries
+        try:
+            return send_special(
+                self._session,
+                self.topic,
+                row[1],
+                message,
+                special,
+                max_retries=self.options.max_retries if limit is None else limit,
+                bound=self._bound(),
+                payload_ttl_ms=self.options.payload_ttl_ms,
+            )
+        except ConnectionLost as error:
+            self._flight.append(([row], False))
+            self._lost(error)
+        except MqError as error:
+            self.tally.cause = error
+            self._refused(row, error.message)
+            raise
+
+    def _special_sent(
+        self, row: _Row, answer: tuple[str, str | int | bytes, str | None]
+    ) -> Sent:
+        line, index, key, receipt, ms = row
+        status, value, item = answer
+        if status == "delayed":
+            self.tally.delayed += 1
+            due = int(value)
+            return Sent(
+                line, status, index, None, key, ms, receipt, item=item, due_at_ms=due
+            )
+        if status == "duplicate" and isinstance(value, bytes):
+            self.tally.duplicates += 1
+            first, entry_id = first_of(value)
+            where = index if first is None else first
+            return Sent(line, status, where, entry_id, key, ms, receipt)
+        self.tally.stored += 1
+        return Sent(line, status, index, str(value), key, ms, receipt)
+
+    def _bound(self) -> list[Arg]:
+        if not self.options.max_len:
+            return []
+        mode = "=" if self.options.max_len_exact else "~"
+        return ["MAXLEN", mode, self.options.max_len]
+
+    def _check_size(self, size: int, line: int) -> None:
+        if size > self._max_bytes:
+            raise TooLarge(
+                f"message has {size} bytes, {self.options.max_bytes} are allowed",
+                hint="--max-bytes raises the limit",
+                line=line or None,
+            )
 
     def _partition(self, key: bytes | None, headers: dict[str, str]) -> int:
         count = self.partitions
@@ -225,7 +329,13 @@ class Producer:
         """Store a body aside once all before it is counted; return its key."""
         self.drain()
         try:
-            return payloads.store(self._session, self.topic, row[1], payload)
+            return payloads.store(
+                self._session,
+                self.topic,
+                row[1],
+                payload,
+                ttl_ms=self.options.payload_ttl_ms,
+            )
         except MqError as error:
             self.tally.cause = error
             self._refused(row, error.message)
@@ -258,12 +368,8 @@ class Producer:
             retry_count=0,
             max_retries=max_retries,
         )
-        bound: list[str | int] = []
-        if self.options.max_len:
-            mode = "=" if self.options.max_len_exact else "~"
-            bound = ["MAXLEN", mode, self.options.max_len]
         stream = self._session.keys.partition(self.topic, index)
-        return pack(("XADD", stream, *bound, "*", *fields))
+        return pack(("XADD", stream, *self._bound(), "*", *fields))
 
     def ship(self) -> None:
         """Send what is buffered; waits only when two batches are in flight."""
@@ -321,26 +427,29 @@ class Producer:
         if not self._report and tally.first_missing is None and _all_ids(replies):
             tally.stored += len(replies)
             return
-        told: list[Sent] = []
-        for (line, index, key, receipt, ms), reply in zip(rows, replies, strict=False):
-            if isinstance(reply, ServerError):
-                cause = reply.explained(f"storing line {line}" if line else "storing")
-                if tally.cause is None:
-                    tally.cause = cause
-                tally.failed.append((line, reply.text))
-                tally.miss(line)
-                told.append(
-                    Sent(line, "failed", index, None, key, ms, receipt, reply.text)
-                )
-                continue
-            tally.stored += 1
-            if tally.first_missing is not None:
-                tally.stored_after += 1
-            told.append(Sent(line, "stored", index, reply.decode(), key, ms, receipt))
+        told = [
+            self._outcome(row, reply) for row, reply in zip(rows, replies, strict=False)
+        ]
         if self._report and told:
             self._report(told)
 
-    def _lost(self, error: ConnectionLost) -> None:
+    def _outcome(self, row: _Row, reply: Reply) -> Sent:
+        line, tally = row[0], self.tally
+        if isinstance(reply, ServerError):
+            cause = reply.explained(f"storing line {line}" if line else "storing")
+            tally.cause = tally.cause or cause
+            tally.failed.append((line, reply.text))
+            tally.miss(line)
+            return _failed(row, reply.text)
+        if tally.first_missing is not None:
+            tally.stored_after += 1
+        if isinstance(reply, bytes):
+            return self._special_sent(row, ("stored", reply.decode(), None))
+        if reply[0] == 1:
+            return self._special_sent(row, ("stored", reply[1].decode(), None))
+        return self._special_sent(row, ("duplicate", reply[1], None))
+
+    def _lost(self, error: ConnectionLost) -> NoReturn:
         told: list[Sent] = []
         for rows, _ in self._flight:
             for line, index, key, receipt, ms in rows:
@@ -376,6 +485,11 @@ class Producer:
             self._flight.appendleft((rows[len(replies) :], False))
             self._lost(error)
         self._count(rows, replies[: len(rows)])
+
+
+def _failed(row: _Row, error: str) -> Sent:
+    line, index, key, receipt, ms = row
+    return Sent(line, "failed", index, None, key, ms, receipt, error)
 
 
 def _all_ids(replies: list[Reply]) -> bool:

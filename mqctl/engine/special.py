@@ -49,11 +49,11 @@ def send(
     """Store one message; return status, value and retry item.
 
     (stored, id), (duplicate, what was first) or (delayed, due ms) with the item's
-    key. Two trips, four with a large body. Raises the server's error.
+    key. At most four trips. Raises the server's error.
     """
     if special.later is not None:
         return _later(session, topic, partition, message, special, max_retries)
-    return _once(
+    return _once_aside(
         session,
         topic,
         partition,
@@ -65,13 +65,65 @@ def send(
     )
 
 
+def is_pipelined(message: Outgoing, special: Special) -> bool:
+    """Tell whether `once` may send the message in a batch with others."""
+    return special.later is None and not payloads.is_large(message.payload)
+
+
+def once(
+    session: Session,
+    topic: str,
+    partition: int,
+    message: Outgoing,
+    special: Special,
+    *,
+    max_retries: int,
+    bound: list[Arg],
+) -> tuple[Arg, ...]:
+    """Return the command that stores a message of ordinary size once.
+
+    Its reply: [1, id] or [0, what was first].
+    """
+    fields = native.entry_fields(
+        topic=topic,
+        partition=partition,
+        payload=message.payload,
+        key=message.key,
+        headers=message.headers,
+        timestamp=rfc3339(session.clock.now_ms()),
+        retry_count=0,
+        max_retries=max_retries,
+    )
+    return scripts.append_once(
+        session.wire,
+        _once_keys(session, topic, partition, special),
+        ttl_ms=special.dedupe_ttl_ms,
+        partition=partition,
+        bound=bound,
+        fields=fields,
+    )
+
+
+def _once_keys(
+    session: Session, topic: str, partition: int, special: Special
+) -> tuple[str, str]:
+    stream = session.keys.partition(topic, partition)
+    dedupe = _dedupe_key(session, topic, partition, special)
+    if not session.atomic([dedupe, stream]):
+        raise BadUsage(
+            f"topic {topic} cannot be deduplicated on a cluster: a lone brace in its "
+            "name puts the keys into different slots"
+        )
+    return dedupe, stream
+
+
 def _dedupe_key(session: Session, topic: str, partition: int, special: Special) -> str:
     raw = (special.dedupe or "").encode("utf-8", "surrogateescape")
     digest = sha1(raw, usedforsecurity=False).hexdigest()
     return session.keys.dedupe(topic, partition, digest)
 
 
-def _once(
+def _once_aside(
     session: Session,
     topic: str,
     partition: int,
@@ -82,44 +134,24 @@ def _once(
     bound: list[Arg],
     payload_ttl_ms: int,
 ) -> tuple[str, str | bytes, None]:
-    stream = session.keys.partition(topic, partition)
-    dedupe = _dedupe_key(session, topic, partition, special)
-    if not session.atomic([dedupe, stream]):
-        raise BadUsage(
-            f"topic {topic} cannot be deduplicated on a cluster: a lone brace in its "
-            "name puts the keys into different slots"
-        )
+    dedupe, stream = _once_keys(session, topic, partition, special)
     first = session.wire.call("GET", dedupe)
     if first is not None:
         return "duplicate", first, None
-    timestamp = rfc3339(session.clock.now_ms())
-    ref = None
-    if payloads.is_large(message.payload):
-        ref = payloads.store(
-            session, topic, partition, message.payload, ttl_ms=payload_ttl_ms
-        )
-        fields = native.aside_fields(
-            topic=topic,
-            partition=partition,
-            payload=message.payload,
-            ref=ref,
-            key=message.key,
-            headers=message.headers,
-            timestamp=timestamp,
-            retry_count=0,
-            max_retries=max_retries,
-        )
-    else:
-        fields = native.entry_fields(
-            topic=topic,
-            partition=partition,
-            payload=message.payload,
-            key=message.key,
-            headers=message.headers,
-            timestamp=timestamp,
-            retry_count=0,
-            max_retries=max_retries,
-        )
+    ref = payloads.store(
+        session, topic, partition, message.payload, ttl_ms=payload_ttl_ms
+    )
+    fields = native.aside_fields(
+        topic=topic,
+        partition=partition,
+        payload=message.payload,
+        ref=ref,
+        key=message.key,
+        headers=message.headers,
+        timestamp=rfc3339(session.clock.now_ms()),
+        retry_count=0,
+        max_retries=max_retries,
+    )
     (reply,) = session.wire.calls(
         [
             scripts.append_once(
@@ -134,8 +166,7 @@ def _once(
     )
     if reply[0] == 1:
         return "stored", reply[1].decode(), None
-    if ref is not None:
-        payloads.drop(session, topic, [ref])
+    payloads.drop(session, topic, [ref])
     return "duplicate", reply[1], None
 
 
