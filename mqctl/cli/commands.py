@@ -4,6 +4,7 @@ import typer
 
 from mqctl.cli import ack, consume, docs, produce, server
 from mqctl.cli.group import Group
+from mqctl.cli.output import Output
 
 app = typer.Typer(
     name="mqctl",
@@ -26,10 +27,10 @@ def welcome(
     if version:
         from mqctl import __version__
 
-        typer.echo(f"mqctl {__version__}")
+        Output().text(f"mqctl {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        typer.echo(_WELCOME)
+        Output().text(_WELCOME)
         raise typer.Exit
 
 

@@ -6,6 +6,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
+from mqctl.cli.output import Output
+
 
 class NoSuchCommand(TyperException):
     """A word where a command was expected; `ctx` is the group's."""
@@ -15,14 +17,30 @@ class NoSuchCommand(TyperException):
         self.ctx = ctx
 
 
-class Group(TyperGroup):
+def _show_help(ctx: Any, _: Any, wanted: bool) -> None:  # noqa: ANN401
+    if wanted and not ctx.resilient_parsing:
+        Output().text(ctx.get_help())
+        raise typer.Exit
+
+
+class _Helpful:
+    """Help goes out like all data: whole, or with an error."""
+
+    def get_help_option(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Return the option --help."""
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.callback = _show_help
+        return option
+
+
+class Group(_Helpful, TyperGroup):
     """A group that says what was probably meant, and shows its help when alone."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
         """Parse; nothing at all asks for the help, which is no error."""
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
-            typer.echo(ctx.get_help())
-            raise typer.Exit
+            _show_help(ctx, None, True)
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
@@ -37,10 +55,19 @@ class Group(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-class Command(TyperCommand):
+class Command(_Helpful, TyperCommand):
     """A command whose usage line shows plain names, `[…]` around optional ones."""
 
     tail: tuple[str, ...] = ()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Parse; every error knows the command it belongs to."""
+        try:
+            return super().parse_args(ctx, args)
+        except TyperException as error:
+            if vars(error).get("ctx") is None:
+                vars(error)["ctx"] = ctx
+            raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401
         """Return the words of the usage line."""

@@ -4,15 +4,18 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 
 import typer
 from typer.exceptions import Abort, Exit, TyperException
 
 from mqctl import __version__
 from mqctl.cli.context import Context
+from mqctl.cli.output import Output
 from mqctl.core.errors import Interrupted, MqError
 
 _MACHINE = frozenset({"ndjson", "json", "csv"})
+_FORMS = _MACHINE | {"table", "raw", "none", "id"}
 _BUG = 70
 
 
@@ -25,6 +28,7 @@ def _app() -> typer.Typer:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _occupy_standard_streams()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, exit statuses are lost
     code = run(arguments)
     _flush()
@@ -34,12 +38,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+def _occupy_standard_streams() -> None:
+    """Keep sockets from getting the number of a standard stream that is closed.
+
+    What stands in fails as a closed one does: it cannot be read, or written.
+    """
+    for fd, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, mode)  # the lowest number that is free: this one
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+
+
 def run(arguments: list[str]) -> int:
     """Run a command line; return its exit code. Errors have been told by then."""
-    if arguments == ["--version"]:
-        sys.stdout.write(f"mqctl {__version__}\n")
-        return 0
     try:
+        if arguments == ["--version"]:  # without loading the commands
+            Output().text(f"mqctl {__version__}")
+            return 0
         returned = _app()(arguments, standalone_mode=False, prog_name="mqctl")
     except MqError as error:
         tell(error, arguments)
@@ -76,27 +94,36 @@ def tell(error: MqError, arguments: Sequence[str]) -> None:
 
 
 def _is_machine(arguments: Sequence[str]) -> bool:
-    """Tell whether the command line asks for a machine format by `-o`."""
+    """Tell whether the command line or the environment asks for a machine format."""
     words = list(arguments)
     if "--" in words:
         words = words[: words.index("--")]
-    for i, word in enumerate(words):
-        if word in {"-o", "--output"} and i + 1 < len(words):
-            return words[i + 1] in _MACHINE
-        if word.startswith("--output="):
-            return word.removeprefix("--output=") in _MACHINE
-        if word.startswith("-o") and word[2:] in _MACHINE:
-            return True
-    return False
+    asked = [_format(*pair) for pair in pairwise([*words, ""])]
+    named = [form for form in asked if form in _FORMS]
+    named += [os.environ.get(name, "") for name in ("MQCTL_OUTPUT", "MQCTL_PRINT")]
+    return next(filter(None, named), "") in _MACHINE
+
+
+def _format(word: str, following: str) -> str:
+    """Return the value of an option that chooses a format, joined or in two words."""
+    name, joined, value = word.partition("=")
+    if name in {"--output", "--print"}:
+        return value if joined else following
+    if not word.startswith("-") or word.startswith("--"):
+        return ""
+    return following if word.endswith("o") else word.partition("o")[2]
 
 
 def _usage(error: TyperException, arguments: Sequence[str]) -> None:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "mqctl"
-    message = error.format_message().strip().replace("\n", " ").rstrip(".")
-    hint = f"{path} --help"
-    if message.startswith("No such option: -") and "produce" in path:
+    message, hint = error.format_message(), f"{path} --help"
+    near = getattr(error, "possibilities", None)
+    if near:
+        message = f"{error.message}, did you mean {near[0]}?"
+    elif message.startswith("No such option: -") and path == "mqctl produce":
         hint = "a payload that begins with a dash goes after --"
+    message = " ".join(message.split()).rstrip(".")
     tell(_UsageError(message[:1].lower() + message[1:], hint=hint), arguments)
 
 

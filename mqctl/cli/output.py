@@ -27,6 +27,10 @@ class Output:
         self.isatty = stat.S_ISCHR(kind) and os.isatty(fd)
         self._waits = stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or self.isatty
 
+    def text(self, text: str) -> None:
+        """Write text and a newline, as UTF-8."""
+        self.write(f"{text}\n".encode("utf-8", "surrogateescape"))
+
     def write(self, data: bytes) -> None:
         """Write all of it, blocking as long as the reader does not read."""
         self.write_alive(data, None)
