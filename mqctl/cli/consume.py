@@ -10,7 +10,7 @@ import typer
 
 from mqctl.cli.context import Context, at_least
 from mqctl.cli.group import SplitCommand
-from mqctl.cli.options import Duration, command, flag, switch
+from mqctl.cli.options import Duration, command, flag
 from mqctl.cli.output import Output
 from mqctl.cli.records import Form
 from mqctl.cli.signals import Caught, stopping
@@ -98,7 +98,7 @@ def register(app: typer.Typer) -> None:
         ] = "start",
         partition: Annotated[
             str | None,
-            switch("--partition", "-p", help="Only these partitions.", metavar="LIST"),
+            flag("--partition", "-p", help="Only these partitions.", metavar="LIST"),
         ] = None,
         workers: Annotated[
             int, flag("--workers", help="Partitions handled at the same time.")
@@ -148,17 +148,17 @@ def register(app: typer.Typer) -> None:
             int, flag("--mover-batch", help="Retries moved at a time.")
         ] = 100,
         max_messages: Annotated[
-            int, switch("--max-messages", "-n", help="End after N messages.")
+            int, flag("--max-messages", "-n", help="End after N messages.")
         ] = 0,
         max_time: Annotated[
-            Duration, switch("--max-time", help="End after this time.", metavar="DUR")
+            Duration, flag("--max-time", help="End after this time.", metavar="DUR")
         ] = "0",
         idle_exit: Annotated[
             Duration,
-            switch("--idle-exit", help="End when nothing came for this long."),
+            flag("--idle-exit", help="End when nothing came for this long."),
         ] = "0",
         exit_when_empty: Annotated[
-            bool, switch("--exit-when-empty", "-e", help="End when nothing is left.")
+            bool, flag("--exit-when-empty", "-e", help="End when nothing is left.")
         ] = False,
         fail_if_empty: Annotated[
             bool, flag("--fail-if-empty", help="Exit 5 when nothing was received.")

@@ -1,10 +1,11 @@
 """Standard input and files, cut at a delimiter, in constant memory."""
 
+import fcntl
 import os
 import select
 from collections.abc import Iterator
 
-from mqctl.core.errors import NoInput, TooLarge
+from mqctl.core.errors import BadUsage, NoInput, TooLarge
 
 _CHUNK = 1 << 18
 
@@ -89,6 +90,25 @@ def whole(fd: int, max_bytes: int) -> bytes:
                 f"the input has more than {max_bytes} bytes",
                 hint="--max-bytes raises the limit",
             )
+
+
+def standard() -> int:
+    """Return the descriptor of standard input; BadUsage when it is closed."""
+    if fcntl.fcntl(0, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
+        raise BadUsage(
+            "standard input is closed", hint="give messages as arguments, or a pipe"
+        )
+    return 0
+
+
+def check_file(path: str) -> None:
+    """Raise NoInput, before anything is done, for a file that cannot be read."""
+    try:
+        readable = os.access(path, os.R_OK)
+    except ValueError:  # a NUL in it
+        readable = False
+    if not readable:
+        os.close(open_file(path))
 
 
 def open_file(path: str) -> int:

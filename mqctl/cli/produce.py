@@ -1,5 +1,6 @@
 """mqctl produce: arguments, files or standard input into a topic."""
 
+import base64
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -10,14 +11,13 @@ import typer
 
 from mqctl.cli import inputs
 from mqctl.cli.context import Context
-from mqctl.cli.options import Topic, command, flag, switch
+from mqctl.cli.options import Size, Topic, command, flag
 from mqctl.core.errors import BadData, BadUsage, Interrupted, MqError
 from mqctl.core.headers import is_transport
 
 if TYPE_CHECKING:
     from mqctl.engine.producer import Producer, Sent
 
-_STDIN = 0
 InputForm = Literal["lines", "null", "raw", "json", "ndjson"]
 Print = Literal["none", "id", "ndjson"]
 
@@ -64,9 +64,7 @@ def register(app: typer.Typer) -> None:
         ] = "lines",
         file: Annotated[
             list[str] | None,
-            switch(
-                "--file", help="Read this file instead; repeatable.", metavar="PATH"
-            ),
+            flag("--file", help="Read this file instead; repeatable.", metavar="PATH"),
         ] = None,
         delim: Annotated[
             str | None,
@@ -75,7 +73,7 @@ def register(app: typer.Typer) -> None:
             ),
         ] = None,
         null: Annotated[
-            bool, switch("--null", "-0", help="The same as -i null.")
+            bool, flag("--null", "-0", help="The same as -i null.")
         ] = False,
         key: Annotated[
             str | None, flag("--key", "-k", help="Key of every message.")
@@ -91,13 +89,11 @@ def register(app: typer.Typer) -> None:
         ] = None,
         header: Annotated[
             list[str] | None,
-            switch(
-                "--header", "-H", help="A header; repeatable.", metavar="NAME=VALUE"
-            ),
+            flag("--header", "-H", help="A header; repeatable.", metavar="NAME=VALUE"),
         ] = None,
         partition: Annotated[
             int | None,
-            switch("--partition", "-p", help="The partition, whatever the key."),
+            flag("--partition", "-p", help="The partition, whatever the key."),
         ] = None,
         partitions: Annotated[
             int, flag("--partitions", help="Partitions of a topic that is created.")
@@ -125,10 +121,10 @@ def register(app: typer.Typer) -> None:
             flag("--max-len-mode", help="How exactly --max-len cuts."),
         ] = "exact",
         start_line: Annotated[
-            int, switch("--start-line", help="Skip the lines before this one.")
+            int, flag("--start-line", help="Skip the lines before this one.")
         ] = 1,
         max_bytes: Annotated[
-            str, flag("--max-bytes", help="Largest message accepted.", metavar="SIZE")
+            Size, flag("--max-bytes", help="Largest message accepted.")
         ] = "64MB",
         print_what: Annotated[
             Print,
@@ -172,6 +168,13 @@ def register(app: typer.Typer) -> None:
         _check(plan)
         name = context.topic(topic)
         files = [inputs.open_file(path) for path in file or []]
+        if not files and not payloads:
+            files = [_stdin(context)]
+        for text in payloads or []:
+            if text.startswith("@"):
+                inputs.check_file(text[1:])
+        if partition is not None:
+            _check_partition(context, name, partition, partitions)
         producer = Producer(
             context.session(), name, options, report=_report(context, name, print_what)
         )
@@ -181,6 +184,20 @@ def register(app: typer.Typer) -> None:
                 f"--partitions {partitions} changes nothing"
             )
         _run(context, producer, plan, payloads or [], files)
+
+
+def _check_partition(context: Context, topic: str, index: int, count: int) -> None:
+    """Refuse a partition that a topic not there yet would not have."""
+    from mqctl.engine import topics
+
+    if not 0 <= index < count and not topics.exists(context.session(), topic):
+        raise BadUsage(
+            f"partition {index} is out of range: topic {topic} does not exist and "
+            f"would have {count}",
+            hint=f"--partitions {index + 1}" if index >= 0 else None,
+            topic=topic,
+            partition=index,
+        )
 
 
 def _delimiter(delim: str | None, *, null: bool) -> bytes:
@@ -235,11 +252,11 @@ def _run(
         if arguments:
             _arguments(producer, plan, arguments)
         elif plan.form == "raw":
-            for number, fd in enumerate(files or [_stdin(context)], 1):
+            for number, fd in enumerate(files, 1):
                 payload = inputs.whole(fd, plan.max_bytes)
                 _one(producer, plan, payload, number)
         else:
-            for fd in files or [_stdin(context)]:
+            for fd in files:
                 line = _feed(producer, plan, fd, line)
         producer.drain()
     except KeyboardInterrupt:
@@ -254,22 +271,17 @@ def _run(
 
 
 def _stdin(context: Context) -> int:
-    try:
-        os.fstat(_STDIN)
-    except OSError:
-        raise BadUsage(
-            "standard input is closed", hint="mqctl produce TOPIC PAYLOAD"
-        ) from None
-    if os.isatty(_STDIN):
+    fd = inputs.standard()
+    if os.isatty(fd):
         context.note("reading messages from the terminal, one per line; Ctrl-D ends")
-    return _STDIN
+    return fd
 
 
 def _arguments(producer: "Producer", plan: _Plan, arguments: list[str]) -> None:
     number = 0
     for text in arguments:
         if text == "-":
-            number = _feed(producer, plan, _STDIN, number)
+            number = _feed(producer, plan, inputs.standard(), number)
             continue
         number += 1
         if text.startswith("@"):
@@ -332,8 +344,10 @@ def _check_json(payload: bytes, line: int) -> None:
 
     try:
         orjson.loads(payload)
-    except ValueError as error:
-        raise BadData(f"line {line} is not JSON: {error}", line=line) from None
+    except orjson.JSONDecodeError as error:
+        raise BadData(
+            f"line {line} is not JSON: {error.msg} (byte {error.pos + 1})", line=line
+        ) from None
 
 
 def _envelope(producer: "Producer", plan: _Plan, raw: bytes, line: int) -> None:
@@ -366,7 +380,7 @@ def _objects(topic: str, sent: "list[Sent]") -> Iterator[bytes]:
     from mqctl.render.notes import json_bytes
 
     for one in sent:
-        key = None if one.key is None else one.key.decode("utf-8", "replace")
+        key, encoded = _key(one.key)
         record: dict[str, object] = {
             "line": one.line,
             "status": one.status,
@@ -376,11 +390,23 @@ def _objects(topic: str, sent: "list[Sent]") -> Iterator[bytes]:
             "key": key,
             "ts_ms": one.ts_ms,
         }
+        if encoded is not None:
+            record["key_b64"] = encoded
         if one.error is not None:
             record["error"] = one.error
         if one.receipt is not None:
             record["receipt"] = one.receipt
         yield json_bytes(record) + b"\n"
+
+
+def _key(key: bytes | None) -> tuple[str | None, str | None]:
+    """Return a key as text, or in base64 when it is none, as in the envelope."""
+    if key is None:
+        return None, None
+    try:
+        return key.decode(), None
+    except UnicodeDecodeError:
+        return None, base64.b64encode(key).decode()
 
 
 def _explained(producer: "Producer", error: MqError) -> MqError:
@@ -405,6 +431,9 @@ def _account(producer: "Producer", error: MqError, *, quietly: bool) -> MqError:
         parts.append(f"{len(tally.failed)} not stored")
     if tally.unknown:
         parts.append(f"{len(tally.unknown)} unknown")
+    where = f"line {given}"
+    if isinstance(given, int) and where not in error.message:
+        error.message = f"{where}: {error.message}"
     error.message = f"{error.message}; {', '.join(parts)}"
     error.facts |= {"stored": tally.stored}
     if tally.failed:
@@ -415,7 +444,8 @@ def _account(producer: "Producer", error: MqError, *, quietly: bool) -> MqError:
         error.facts["resume_line"] = resume
         again = tally.stored_after
         twice = f" ({again} lines after it are stored already)" if again else ""
-        error.hint = error.hint or f"go on with --start-line {resume}{twice}"
+        resuming = f"go on with --start-line {resume}{twice}"
+        error.hint = f"{error.hint}; {resuming}" if error.hint else resuming
     if not quietly:
         sys.stderr.write(f"mqctl: {error.message}\n")
     return error
