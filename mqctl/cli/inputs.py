@@ -4,8 +4,13 @@ import fcntl
 import os
 import select
 from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 from mqctl.core.errors import BadUsage, NoInput, TooLarge
+
+if TYPE_CHECKING:
+    from mqctl.cli.signals import Interruptible
 
 _CHUNK = 1 << 18
 
@@ -18,7 +23,14 @@ class Records:
     no delimiter.
     """
 
-    def __init__(self, fd: int, delimiter: bytes, max_bytes: int) -> None:
+    def __init__(
+        self,
+        fd: int,
+        delimiter: bytes,
+        max_bytes: int,
+        interrupt: "Interruptible | None" = None,
+    ) -> None:
+        self._waiting = nullcontext if interrupt is None else interrupt.waiting
         self._fd = fd
         self._delimiter = delimiter
         self._max = max_bytes
@@ -67,18 +79,21 @@ class Records:
 
     def _read(self) -> bytes:
         try:
-            return os.read(self._fd, _CHUNK)
+            with self._waiting():
+                return os.read(self._fd, _CHUNK)
         except OSError as error:
             raise NoInput(f"cannot read the input: {error.strerror}") from error
 
 
-def whole(fd: int, max_bytes: int) -> bytes:
+def whole(fd: int, max_bytes: int, interrupt: "Interruptible | None" = None) -> bytes:
     """Return everything a descriptor has; TooLarge above `max_bytes`."""
     pieces: list[bytes] = []
     held = 0
+    waiting = nullcontext if interrupt is None else interrupt.waiting
     while True:
         try:
-            chunk = os.read(fd, _CHUNK)
+            with waiting():
+                chunk = os.read(fd, _CHUNK)
         except OSError as error:
             raise NoInput(f"cannot read the input: {error.strerror}") from error
         if not chunk:

@@ -17,6 +17,7 @@ from mqctl.core.errors import Interrupted, MqError
 _MACHINE = frozenset({"ndjson", "json", "csv"})
 _FORMS = _MACHINE | {"table", "raw", "none", "id"}
 _BUG = 70
+_SIGNALLED = 128
 
 
 def _app() -> typer.Typer:
@@ -61,7 +62,8 @@ def run(arguments: list[str]) -> int:
         returned = _app()(arguments, standalone_mode=False, prog_name="mqctl")
     except MqError as error:
         tell(error, arguments)
-        return error.exit
+        stopped = isinstance(error, Interrupted)
+        return _SIGNALLED + error.number if stopped else error.exit
     except BrokenPipeError:
         _abandon_stdout()
         return 0

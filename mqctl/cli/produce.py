@@ -1,40 +1,24 @@
 """mqctl produce: arguments, files or standard input into a topic."""
 
-import base64
 import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from mqctl.cli import inputs
+from mqctl.cli.account import Print, finished, reporter, skip_reporter
 from mqctl.cli.context import Context
-from mqctl.cli.options import Size, Topic, command, flag
-from mqctl.core.errors import BadData, BadUsage, Interrupted, MqError
+from mqctl.cli.feeding import Feeder, InputForm, Plan, done_lines, stdin
+from mqctl.cli.options import Duration, Size, Topic, command, flag
+from mqctl.cli.signals import interruptible
+from mqctl.core.errors import BadData, BadUsage, MqError, Partial
 from mqctl.core.headers import is_transport
 
 if TYPE_CHECKING:
-    from mqctl.engine.producer import Producer, Sent
-
-InputForm = Literal["lines", "null", "raw", "json", "ndjson"]
-Print = Literal["none", "id", "ndjson"]
-
-
-@dataclass(slots=True)
-class _Plan:
-    """How input becomes messages."""
-
-    form: InputForm
-    delimiter: bytes
-    key: bytes | None
-    separator: bytes | None
-    headers: dict[str, str]
-    partition: int | None
-    max_retries: int
-    start_line: int
-    max_bytes: int
+    from mqctl.engine.producer import Producer
+    from mqctl.engine.special import Special
 
 
 def register(app: typer.Typer) -> None:
@@ -59,7 +43,8 @@ def register(app: typer.Typer) -> None:
                 "--input",
                 "-i",
                 help="What the input is: lines, null (NUL-delimited), raw (all of it "
-                "is one message), json (a JSON value per line), ndjson (envelopes).",
+                "is one message), json (a JSON value per line), ndjson (envelopes), "
+                "csv.",
             ),
         ] = "lines",
         file: Annotated[
@@ -126,6 +111,56 @@ def register(app: typer.Typer) -> None:
         max_bytes: Annotated[
             Size, flag("--max-bytes", help="Largest message accepted.")
         ] = "64MB",
+        payload_ttl: Annotated[
+            Duration,
+            flag(
+                "--payload-ttl",
+                help="Life of bodies stored aside, read or not; 0 = they stay.",
+            ),
+        ] = "0",
+        delay: Annotated[
+            Duration | None,
+            flag("--delay", help="Deliver them this much later."),
+        ] = None,
+        at: Annotated[
+            str | None,
+            flag("--at", help="Deliver them at this time.", metavar="TIME"),
+        ] = None,
+        dedupe_key: Annotated[
+            str | None,
+            flag(
+                "--dedupe-key",
+                help="Count, do not store, a second message with this key; "
+                "header:NAME takes each message's header.",
+                metavar="STR|header:NAME",
+            ),
+        ] = None,
+        dedupe_ttl: Annotated[
+            Duration, flag("--dedupe-ttl", help="How long a dedupe key is remembered.")
+        ] = "24h",
+        keep_partition: Annotated[
+            bool,
+            flag("--keep-partition", help="With -i ndjson: the envelope's partition."),
+        ] = False,
+        on_error: Annotated[
+            Literal["stop", "skip"],
+            flag("--on-error", help="At a bad line: stop (65), or skip and exit 3."),
+        ] = "stop",
+        empty: Annotated[
+            Literal["send", "skip"],
+            flag("--empty", help="What to do with empty lines."),
+        ] = "send",
+        resume: Annotated[
+            str | None,
+            flag(
+                "--resume",
+                help="Send what an earlier --print ndjson does not list as stored.",
+                metavar="FILE",
+            ),
+        ] = None,
+        rate: Annotated[
+            str | None, flag("--rate", help="At most so many messages.", metavar="N/s")
+        ] = None,
         print_what: Annotated[
             Print,
             flag("--print", help="Print what was stored: its id, or a JSON object."),
@@ -138,13 +173,10 @@ def register(app: typer.Typer) -> None:
 
         Example: seq 1000 | mqctl produce demo --partitions 4
         """
-        from mqctl.core.units import size_bytes
-        from mqctl.engine.producer import (
-            Producer,
-            ProducerOptions,
-        )
+        from mqctl.core import units
+        from mqctl.engine.producer import Producer, ProducerOptions
 
-        largest = size_bytes(max_bytes)
+        largest = units.size_bytes(max_bytes)
         options = ProducerOptions(
             partitions=partitions,
             create=not no_create,
@@ -153,37 +185,61 @@ def register(app: typer.Typer) -> None:
             max_len_exact=max_len_mode == "exact",
             batch=batch,
             max_bytes=largest,
+            payload_ttl_ms=units.duration_ms(payload_ttl),
         )
-        plan = _Plan(
-            form="null" if null else input_form,
-            delimiter=_delimiter(delim, null=null or input_form == "null"),
+        form: InputForm = "null" if null else input_form
+        plan = Plan(
+            form=form,
+            delimiter=_delimiter(delim, null=form == "null"),
+            max_retries=max_retries,
+            max_bytes=largest,
             key=None if key is None else os.fsencode(key),
             separator=None if key_sep is None else os.fsencode(key_sep),
             headers=_headers(header or []),
             partition=partition,
-            max_retries=max_retries,
+            keep_partition=keep_partition,
             start_line=start_line,
-            max_bytes=largest,
+            skip_bad=on_error == "skip",
+            skip_empty=empty == "skip",
+            dedupe=dedupe_key,
+            special=_special(context, dedupe_key, dedupe_ttl, delay, at),
+            rate=units.rate(rate) if rate else 0.0,
+            done=done_lines(resume) if resume else bytearray(),
         )
         _check(plan)
         name = context.topic(topic)
-        files = [inputs.open_file(path) for path in file or []]
-        if not files and not payloads:
-            files = [_stdin(context)]
-        for text in payloads or []:
-            if text.startswith("@"):
-                inputs.check_file(text[1:])
+        source = _source(context, payloads or [], file or [])
         if partition is not None:
             _check_partition(context, name, partition, partitions)
-        producer = Producer(
-            context.session(), name, options, report=_report(context, name, print_what)
-        )
+        report = reporter(context, name, print_what)
+        producer = Producer(context.session(), name, options, report=report)
         if partitions not in (1, producer.partitions):
             context.note(
                 f"topic {name} exists with {producer.partitions} partitions; "
                 f"--partitions {partitions} changes nothing"
             )
-        _run(context, producer, plan, payloads or [], files)
+        if options.payload_ttl_ms:
+            context.note("large bodies expire, whether they were read by then or not")
+        _run(context, producer, plan, source, skip_reporter(context, name, print_what))
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where messages come from: arguments, else files, else standard input."""
+
+    arguments: list[str]
+    files: list[int]
+
+
+def _source(context: Context, texts: list[str], paths: list[str]) -> _Source:
+    """Find the input; NoInput or BadUsage before anything is done."""
+    files = [inputs.open_file(path) for path in paths]
+    if not files and not texts:
+        files = [stdin(context)]
+    for text in texts:
+        if text.startswith("@"):
+            inputs.check_file(text[1:])
+    return _Source(texts, files)
 
 
 def _check_partition(context: Context, topic: str, index: int, count: int) -> None:
@@ -198,6 +254,42 @@ def _check_partition(context: Context, topic: str, index: int, count: int) -> No
             topic=topic,
             partition=index,
         )
+
+
+def _special(
+    context: Context,
+    dedupe_key: str | None,
+    dedupe_ttl: str,
+    delay: str | None,
+    at: str | None,
+) -> "Special | None":
+    if dedupe_key is None and delay is None and at is None:
+        return None
+    from mqctl.core.units import duration_ms
+    from mqctl.engine.special import Later, Special
+
+    if delay is not None and at is not None:
+        raise BadUsage("--delay and --at exclude each other")
+    if dedupe_key in {"", "header:"}:
+        raise BadUsage("the deduplication key is empty")
+    ttl = duration_ms(dedupe_ttl)
+    if ttl < 1:
+        raise BadUsage("--dedupe-ttl must be more than 0")
+    later = None
+    if delay is not None and duration_ms(delay) > 0:
+        later = Later(delay_ms=duration_ms(delay))
+    if at is not None:
+        due = _moment(at)
+        later = Later(due_ms=due) if due > context.session().clock.now_ms() else None
+    return Special(dedupe_ttl_ms=ttl, later=later)
+
+
+def _moment(text: str) -> int:
+    """Read a time: `@MS`, or RFC 3339 with or without the `@`."""
+    from mqctl.core.positions import parse_position
+
+    position = parse_position(text if text.startswith("@") else f"@{text}", 0)
+    return int(position.first.partition("-")[0])
 
 
 def _delimiter(delim: str | None, *, null: bool) -> bytes:
@@ -229,13 +321,18 @@ def _headers(given: list[str]) -> dict[str, str]:
     return headers
 
 
-def _check(plan: _Plan) -> None:
+def _check(plan: Plan) -> None:
     if plan.key is not None and plan.separator is not None:
         raise BadUsage("--key and --key-sep exclude each other")
     if plan.separator == b"":
         raise BadUsage("the key separator is empty")
-    if plan.form == "ndjson" and (plan.key is not None or plan.separator is not None):
-        raise BadUsage("envelopes carry their own keys: leave out --key and --key-sep")
+    own = plan.form in {"ndjson", "csv"}
+    if own and (plan.key is not None or plan.separator is not None):
+        raise BadUsage(
+            f"{plan.form} input carries its own keys: leave out --key and --key-sep"
+        )
+    if plan.keep_partition and plan.form != "ndjson":
+        raise BadUsage("--keep-partition goes with -i ndjson")
     if plan.start_line < 1:
         raise BadUsage("lines are counted from 1")
 
@@ -243,209 +340,47 @@ def _check(plan: _Plan) -> None:
 def _run(
     context: Context,
     producer: "Producer",
-    plan: _Plan,
-    arguments: list[str],
-    files: list[int],
+    plan: Plan,
+    source: _Source,
+    on_skip: Callable[[BadData], None],
 ) -> None:
-    line = 0
-    try:
-        if arguments:
-            _arguments(producer, plan, arguments)
-        elif plan.form == "raw":
-            for number, fd in enumerate(files, 1):
-                payload = inputs.whole(fd, plan.max_bytes)
-                _one(producer, plan, payload, number)
-        else:
-            for fd in files:
-                line = _feed(producer, plan, fd, line)
-        producer.drain()
-    except KeyboardInterrupt:
-        _account(producer, Interrupted("interrupted"), quietly=False)
-        raise
-    except MqError as error:
-        raise _explained(producer, error) from error
-    if not producer.tally.stored:
-        context.note("the input was empty: nothing stored")
-    elif context.verbose:
-        context.note(f"{producer.tally.stored} messages stored")
-
-
-def _stdin(context: Context) -> int:
-    fd = inputs.standard()
-    if os.isatty(fd):
-        context.note("reading messages from the terminal, one per line; Ctrl-D ends")
-    return fd
-
-
-def _arguments(producer: "Producer", plan: _Plan, arguments: list[str]) -> None:
-    number = 0
-    for text in arguments:
-        if text == "-":
-            number = _feed(producer, plan, inputs.standard(), number)
-            continue
-        number += 1
-        if text.startswith("@"):
-            fd = inputs.open_file(text[1:])
-            try:
-                payload = inputs.whole(fd, plan.max_bytes)
-            finally:
-                os.close(fd)
-        else:
-            payload = os.fsencode(text)
-        _one(producer, plan, payload, number)
-
-
-def _feed(producer: "Producer", plan: _Plan, fd: int, before: int) -> int:
-    """Send the records of one input; return the number of the last line."""
-    records = inputs.Records(fd, plan.delimiter, plan.max_bytes)
-    simple = plan.form in {"lines", "null"} and plan.separator is None
-    line = before
-    waiting = False
-    for block in records:
-        if not block:
-            if waiting:
-                producer.drain()
-                waiting = False
-            continue
-        waiting = True
-        producer.tick()
-        skip = max(0, min(len(block), plan.start_line - 1 - line))
-        line += skip
-        if simple:
-            add, key, headers = producer.add, plan.key, plan.headers
-            for payload in block[skip:]:
-                line += 1
-                add(payload, key, headers, plan.partition, plan.max_retries, line)
-        else:
-            for payload in block[skip:]:
-                line += 1
-                _one(producer, plan, payload, line)
-    return line
-
-
-def _one(producer: "Producer", plan: _Plan, raw: bytes, line: int) -> None:
-    if plan.form == "ndjson":
-        _envelope(producer, plan, raw, line)
-        return
-    key, payload = plan.key, raw
-    if plan.separator is not None:
-        first, found, rest = raw.partition(plan.separator)
-        if not found:
-            separator = plan.separator.decode("utf-8", "replace")
-            raise BadData(f"line {line} has no key separator {separator!r}", line=line)
-        key, payload = first, rest
-    if plan.form == "json":
-        _check_json(payload, line)
-    producer.add(payload, key, plan.headers, plan.partition, plan.max_retries, line)
-
-
-def _check_json(payload: bytes, line: int) -> None:
-    import orjson
-
-    try:
-        orjson.loads(payload)
-    except orjson.JSONDecodeError as error:
-        raise BadData(
-            f"line {line} is not JSON: {error.msg} (byte {error.pos + 1})", line=line
-        ) from None
-
-
-def _envelope(producer: "Producer", plan: _Plan, raw: bytes, line: int) -> None:
-    from dataclasses import replace
-
-    from mqctl.codecs import envelope
-
-    message = envelope.decode(raw, line)
-    headers = {**message.headers, **plan.headers} if plan.headers else message.headers
-    producer.send(replace(message, headers=headers, partition=plan.partition))
-
-
-def _report(
-    context: Context, topic: str, what: Print
-) -> "Callable[[list[Sent]], None] | None":
-    if what == "none":
-        return None
-
-    def ids(sent: "list[Sent]") -> None:
-        stored = [s.id for s in sent if s.id is not None]
-        context.out.write("".join(f"{entry_id}\n" for entry_id in stored).encode())
-
-    def objects(sent: "list[Sent]") -> None:
-        context.out.write(b"".join(_objects(topic, sent)))
-
-    return ids if what == "id" else objects
-
-
-def _objects(topic: str, sent: "list[Sent]") -> Iterator[bytes]:
-    from mqctl.render.notes import json_bytes
-
-    for one in sent:
-        key, encoded = _key(one.key)
-        record: dict[str, object] = {
-            "line": one.line,
-            "status": one.status,
-            "topic": topic,
-            "partition": one.partition,
-            "id": one.id,
-            "key": key,
-            "ts_ms": one.ts_ms,
-        }
-        if encoded is not None:
-            record["key_b64"] = encoded
-        if one.error is not None:
-            record["error"] = one.error
-        if one.receipt is not None:
-            record["receipt"] = one.receipt
-        yield json_bytes(record) + b"\n"
-
-
-def _key(key: bytes | None) -> tuple[str | None, str | None]:
-    """Return a key as text, or in base64 when it is none, as in the envelope."""
-    if key is None:
-        return None, None
-    try:
-        return key.decode(), None
-    except UnicodeDecodeError:
-        return None, base64.b64encode(key).decode()
-
-
-def _explained(producer: "Producer", error: MqError) -> MqError:
-    """Finish what is in flight and add the account of the run to the error."""
-    if error is not producer.tally.cause:
+    """Send everything; Partial when bad lines were skipped."""
+    with interruptible() as interrupt:
+        feeder = Feeder(producer, plan, interrupt, on_skip)
         try:
+            _feed(feeder, plan, source)
             producer.drain()
-        except MqError as later:
-            if later.exit == 75 or not isinstance(error, BadData):  # noqa: PLR2004
-                error = later
-    return _account(producer, error, quietly=True)
-
-
-def _account(producer: "Producer", error: MqError, *, quietly: bool) -> MqError:
-    from mqctl.engine.producer import ranges
-
+        except MqError as error:
+            raise finished(producer, error) from error
     tally = producer.tally
-    given = error.facts.get("line")
-    resume = tally.first_missing or producer.first_unsent or given
-    parts = [f"{tally.stored} stored"]
-    if tally.failed:
-        parts.append(f"{len(tally.failed)} not stored")
-    if tally.unknown:
-        parts.append(f"{len(tally.unknown)} unknown")
-    where = f"line {given}"
-    if isinstance(given, int) and where not in error.message:
-        error.message = f"{where}: {error.message}"
-    error.message = f"{error.message}; {', '.join(parts)}"
-    error.facts |= {"stored": tally.stored}
-    if tally.failed:
-        error.facts["not_stored"] = ranges([line for line, _ in tally.failed])
-    if tally.unknown:
-        error.facts["unknown"] = ranges(tally.unknown)
-    if isinstance(resume, int) and (tally.stored or tally.unknown):
-        error.facts["resume_line"] = resume
-        again = tally.stored_after
-        twice = f" ({again} lines after it are stored already)" if again else ""
-        resuming = f"go on with --start-line {resume}{twice}"
-        error.hint = f"{error.hint}; {resuming}" if error.hint else resuming
-    if not quietly:
-        sys.stderr.write(f"mqctl: {error.message}\n")
-    return error
+    if tally.delayed:
+        _warn_unmoved(context, producer)
+    if feeder.skipped:
+        done = f"{tally.stored + tally.delayed} stored"
+        raise Partial(f"{feeder.skipped} bad lines skipped, {done}")
+    if not (tally.stored or tally.delayed or tally.duplicates):
+        context.note("the input was empty: nothing stored")
+    elif context.verbose or tally.duplicates:
+        context.note(f"{tally.stored} messages stored, {tally.duplicates} duplicates")
+
+
+def _warn_unmoved(context: Context, producer: "Producer") -> None:
+    from mqctl.engine.special import is_moved
+
+    if not is_moved(context.session(), producer.topic, producer.partitions):
+        context.note(
+            f"nobody consumes {producer.topic} now: delayed messages wait until "
+            "somebody does"
+        )
+
+
+def _feed(feeder: Feeder, plan: Plan, source: _Source) -> None:
+    if source.arguments:
+        feeder.arguments(source.arguments)
+        return
+    line = 0
+    for number, fd in enumerate(source.files, 1):
+        if plan.form == "raw":
+            feeder.whole(fd, number)
+        else:
+            line = feeder.records(fd, line)

@@ -1,10 +1,13 @@
-"""Signals of a worker: the first drains, the second stops at once."""
+"""Signals: a worker drains at the first; a producer stops between two messages."""
 
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+
+from mqctl.core.errors import Interrupted
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -34,6 +37,63 @@ def stopping(stop: Callable[[bool], None]) -> Iterator[Caught]:
     before = {number: signal.signal(number, handle) for number in wanted}
     try:
         yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Interruptible:
+    """A signal noted, to be obeyed where nothing is half done.
+
+    `check` raises Interrupted once a signal has come; while `waiting` for input it is
+    raised at once.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._waiting = False
+
+    def heard(self, number: int) -> None:
+        """Note a signal; a second one, or one that comes while waiting, is obeyed."""
+        again = self.number is not None
+        self.number = self.number or number
+        if self._waiting or again:
+            self._waiting = False
+            self.check()
+
+    def check(self) -> None:
+        """Raise Interrupted when a signal has come."""
+        if self.number is not None:
+            raise Interrupted("stopped by a signal", number=self.number)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Let a signal end the block at once."""
+        self.check()
+        self._waiting = True
+        try:
+            yield
+        finally:
+            self._waiting = False
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep, unless a signal comes."""
+        with self.waiting():
+            time.sleep(seconds)
+
+
+@contextmanager
+def interruptible() -> Iterator[Interruptible]:
+    """Note INT, TERM and HUP while the block runs, instead of dying of them."""
+    interrupt = Interruptible()
+
+    def handle(number: int, _: FrameType | None) -> None:
+        interrupt.heard(number)
+
+    wanted = [n for n in _STOPPING if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in wanted}
+    try:
+        yield interrupt
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

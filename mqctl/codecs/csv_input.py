@@ -15,29 +15,40 @@ _HEADER = "h:"
 _LARGEST = 1 << 30
 
 
-def decode_rows(lines: Iterable[bytes]) -> Iterator[Outgoing]:
-    """Yield a message for each row; `line` is where the row begins, 1-based.
+def decode_rows(lines: Iterable[bytes]) -> Iterator[Outgoing | BadData]:
+    """Yield a message, or what is wrong, for each row that is not empty.
 
-    `lines` come with their line ends. BadData names the line: an unknown column
-    before anything is yielded, a row of another length, a partition that is no
-    number. A missing key column is no key, an empty cell the empty key.
+    `lines` come with their line ends; `line` is where a row begins, 1-based. A header
+    row that cannot be used raises BadData before anything is yielded. A missing key
+    column is no key, an empty cell the empty key.
     """
     csv.field_size_limit(_LARGEST)
     text = (line.decode("utf-8", "surrogateescape") for line in lines)
     reader = csv.reader(text, strict=True)
-    try:
-        columns = next(reader, None)
-        if columns is None:
-            return
-        _check(columns)
+    columns: list[str] | None = None
+    while True:
         begins = reader.line_num + 1
-        for row in reader:
-            if row:
-                yield _message(columns, row, begins)
-            begins = reader.line_num + 1
-    except csv.Error as error:
-        line = reader.line_num
-        raise BadData(f"line {line} is not CSV: {error}", line=line) from None
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            yield BadData(f"line {begins} is not CSV: {error}", line=begins)
+            continue
+        if row is None:
+            return
+        if columns is None:
+            _check(row)
+            columns = row
+        elif row:
+            yield _message_or_error(columns, row, begins)
+
+
+def _message_or_error(
+    columns: list[str], row: list[str], line: int
+) -> Outgoing | BadData:
+    try:
+        return _message(columns, row, line)
+    except BadData as error:
+        return error
 
 
 def _check(columns: list[str]) -> None:

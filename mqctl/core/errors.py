@@ -207,6 +207,10 @@ class Interrupted(MqError):
     code = "interrupted"
     exit = 130
 
+    def __init__(self, message: str, *, number: int = 2) -> None:
+        super().__init__(message)
+        self.number = number
+
 
 class Undecodable(BadData):
     """A stored entry that does not follow its format. `fields` are its raw bytes.

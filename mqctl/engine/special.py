@@ -10,7 +10,7 @@ from mqctl.core.message import Outgoing
 from mqctl.engine import payloads
 from mqctl.engine.session import Session
 from mqctl.store import scripts
-from mqctl.store.wire import Arg, Reply
+from mqctl.store.wire import Arg, Reply, ServerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +229,23 @@ def _later_in_order(
         [scripts.schedule_item(session.wire, retries, item, later.delay_ms)]
     )
     return int(scheduled[0])
+
+
+def is_moved(session: Session, topic: str, partitions: int) -> bool:
+    """Tell whether anybody runs who would move the topic's delayed messages.
+
+    Somebody holds a lease of it, mqctl or Java. Two trips.
+    """
+    keys = session.keys
+    reply = session.wire.batch([("XINFO", "GROUPS", keys.partition(topic, 0))])[0]
+    if isinstance(reply, ServerError):
+        return False
+    groups = [
+        dict(zip(row[::2], row[1::2], strict=True))[b"name"].decode("utf-8", "replace")
+        for row in reply
+    ]
+    leases = [keys.lease(topic, g, i) for g in groups for i in range(partitions)]
+    return any(session.wire.batch([("EXISTS", lease) for lease in leases]))
 
 
 def first_of(value: bytes) -> tuple[int | None, str]:

@@ -7,11 +7,18 @@ from hypothesis import strategies as st
 
 from mqctl.codecs.csv_input import decode_rows
 from mqctl.core.errors import BadData
+from mqctl.core.message import Outgoing
 
 
 def decode(text: bytes) -> list[tuple[int, bytes | None, bytes, int | None]]:
-    messages = decode_rows(text.splitlines(keepends=True))
-    return [(m.line, m.key, m.payload, m.partition) for m in messages]
+    found = decode_rows(text.splitlines(keepends=True))
+    return [(m.line, m.key, m.payload, m.partition) for m in map(message_of, found)]
+
+
+def message_of(found: Outgoing | BadData) -> Outgoing:
+    if isinstance(found, BadData):
+        raise found
+    return found
 
 
 def test_rows_become_messages_with_the_line_they_begin_at() -> None:
@@ -25,7 +32,9 @@ def test_rows_become_messages_with_the_line_they_begin_at() -> None:
 
 
 def test_without_a_key_column_there_is_no_key_and_headers_are_text() -> None:
-    (message,) = decode_rows([b"payload,h:kind\n", b"\xff\xfe,caf\xc3\xa9\n"])
+    (message,) = map(
+        message_of, decode_rows([b"payload,h:kind\n", b"\xff\xfe,caf\xc3\xa9\n"])
+    )
 
     assert message.key is None
     assert message.payload == b"\xff\xfe"
@@ -51,6 +60,13 @@ def test_what_is_wrong_is_named_with_its_line(text: bytes, line: int) -> None:
     assert caught.value.facts["line"] == line
 
 
+def test_rows_after_a_bad_one_are_read() -> None:
+    found = list(decode_rows([b"payload,partition\n", b"a,x\n", b"b,1\n"]))
+
+    assert isinstance(found[0], BadData)
+    assert message_of(found[1]).payload == b"b"
+
+
 @given(
     st.lists(
         st.tuples(st.text(), st.text()).filter(
@@ -65,7 +81,7 @@ def test_what_a_csv_writer_wrote_is_read_back(rows: list[tuple[str, str]]) -> No
     raw = out.getvalue().encode("utf-8", "surrogatepass")
     lines = [line + b"\n" for line in raw.split(b"\n")[:-1]]
 
-    found = [(m.key, m.payload) for m in decode_rows(lines)]
+    found = [(m.key, m.payload) for m in map(message_of, decode_rows(lines))]
 
     assert found == [
         (k.encode("utf-8", "surrogatepass"), p.encode("utf-8", "surrogatepass"))
