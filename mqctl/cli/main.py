@@ -62,8 +62,9 @@ def run(arguments: list[str]) -> int:
         returned = _app()(arguments, standalone_mode=False, prog_name="mqctl")
     except MqError as error:
         tell(error, arguments)
-        stopped = isinstance(error, Interrupted)
-        return _SIGNALLED + error.number if stopped else error.exit
+        if isinstance(error, Interrupted):
+            return _SIGNALLED + error.number
+        return error.exit
     except BrokenPipeError:
         _abandon_stdout()
         return 0
