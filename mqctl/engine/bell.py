@@ -1,11 +1,13 @@
 """Waiting for new entries without taking them: a blocked XREAD that only rings.
 
 A group read that blocks can be handed entries at the very moment it is abandoned.
-So nothing here ever blocks in XREADGROUP: the bell waits on a connection of its own
-and may be dropped at any time.
+So nothing here ever blocks in XREADGROUP: the bell waits on connections of its own
+and may be dropped at any time. One connection, or on a cluster one for each stream
+that lies in a slot of its own.
 """
 
-from mqctl.core.errors import Unreachable
+from collections.abc import Collection
+
 from mqctl.engine.session import Session
 from mqctl.store.wire import ServerError, Wire, pack
 
@@ -15,48 +17,48 @@ class Bell:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._wire: Wire | None = None
-        self._watched: dict[str, str] | None = None
+        self._waiting: dict[Wire, dict[str, str]] = {}
+        self._spare: list[Wire] = []
 
-    def fileno(self) -> int | None:
-        """Return what to select on while armed."""
-        if self._wire is None or self._watched is None:
-            return None
-        return self._wire.fileno()
+    def filenos(self) -> list[int]:
+        """Return what to select on; empty while nothing is watched."""
+        return [wire.fileno() for wire in self._waiting]
 
     def arm(self, watched: dict[str, str], block_ms: int) -> None:
         """Watch streams (key -> id to wait above); no-op while watching the same.
 
         Blocks nobody. `block_ms` bounds how long the server keeps waiting.
         """
-        if self._watched == watched:
-            return
-        if self._watched is not None:
-            self.drop()
-        if not watched:
-            return
-        if self._wire is None:
-            self._wire = self._session.another_wire()
-        command = ("XREAD", "COUNT", 1, "BLOCK", max(1, block_ms), "STREAMS")
-        self._wire.send(pack((*command, *watched, *watched.values())), 1)
-        self._watched = watched
+        groups = [watched] if self._session.atomic(watched) else _each(watched)
+        groups = [group for group in groups if group]
+        for wire, group in list(self._waiting.items()):
+            if group in groups:
+                groups.remove(group)
+            else:
+                del self._waiting[wire]
+                wire.close()
+        for group in groups:
+            wire = self._spare.pop() if self._spare else self._session.another_wire()
+            command = ("XREAD", "COUNT", 1, "BLOCK", max(1, block_ms), "STREAMS")
+            wire.send(pack((*command, *group, *group.values())), 1)
+            self._waiting[wire] = group
 
-    def heard(self) -> None:
-        """Take the answer once the descriptor is readable."""
-        if self._wire is None or self._watched is None:
-            return
-        self._watched = None
-        try:
-            reply = self._wire.receive()
-        except Unreachable:
-            self._wire = None
-            raise
-        if isinstance(reply, ServerError):
-            self.drop()
+    def heard(self, ready: Collection[int]) -> None:
+        """Take the answers of the descriptors that are readable."""
+        for wire in [w for w in self._waiting if w.fileno() in ready]:
+            del self._waiting[wire]
+            if isinstance(wire.receive(), ServerError):
+                wire.close()
+            else:
+                self._spare.append(wire)
 
     def drop(self) -> None:
-        """Stop watching; the connection goes, nothing was taken."""
-        if self._wire is not None:
-            self._wire.close()
-        self._wire = None
-        self._watched = None
+        """Stop watching; the connections go, nothing was taken."""
+        for wire in (*self._waiting, *self._spare):
+            wire.close()
+        self._waiting.clear()
+        self._spare.clear()
+
+
+def _each(watched: dict[str, str]) -> list[dict[str, str]]:
+    return [{stream: last_id} for stream, last_id in watched.items()]

@@ -337,18 +337,29 @@ class Consumer:
             else:
                 commands.append(order)
                 direct.append((part, settlement))
-        if fresh:
-            read: list[Arg] = ["XREADGROUP", "GROUP", self.options.group, self.name]
-            read += ["COUNT", count, "STREAMS", *(part.stream for part in fresh)]
-            commands.append((*read, *(">" for _ in fresh)))
+        reads = self._together(fresh)
+        commands += [self._read(parts, count) for parts in reads]
         if not commands:
             return bool(settling)
         replies = self._session.wire.batch(commands)
         for (part, settlement), reply in zip(direct, replies, strict=False):
             self._settled(part, settlement, self._absorbed(reply))
-        if fresh:
-            return self._taken(fresh, replies[-1]) or bool(settling)
-        return bool(settling)
+        taken = [
+            self._taken(parts, reply)
+            for parts, reply in zip(reads, replies[len(direct) :], strict=True)
+        ]
+        return any(taken) or bool(settling)
+
+    def _together(self, parts: list[Assigned]) -> list[list[Assigned]]:
+        """Return what one read may name: all, or on a cluster each by itself."""
+        if not parts or self._session.atomic(part.stream for part in parts):
+            return [parts] if parts else []
+        return [[part] for part in parts]
+
+    def _read(self, parts: list[Assigned], count: int) -> tuple[Arg, ...]:
+        read: list[Arg] = ["XREADGROUP", "GROUP", self.options.group, self.name]
+        read += ["COUNT", count, "STREAMS", *(part.stream for part in parts)]
+        return (*read, *(">" for _ in parts))
 
     def _taken(self, fresh: list[Assigned], reply: Reply) -> bool:
         if reply is None:
@@ -674,13 +685,11 @@ class Consumer:
             watched = {}
         self._bell.arm(watched, max(self.options.poll_ms, 1))
         timeout = max(0.0, self._next_timer(now) - now)
-        bell = self._bell.fileno()
-        waiting = [self._wake.fileno(), *([] if bell is None else [bell])]
+        waiting = [self._wake.fileno(), *self._bell.filenos()]
         ready, _, _ = select.select(waiting, [], [], timeout)
         if self._wake.fileno() in ready:
             self._wake.clear()
-        if bell is not None and bell in ready:
-            self._bell.heard()
+        self._bell.heard(ready)
 
     def _next_timer(self, now: float) -> float:
         timers = [self._roster.next_timer, self._mover.next_timer, now + 1.0]
