@@ -353,7 +353,7 @@ def _consume(
             if printer is not None and not isinstance(worker.error, BrokenPipeError):
                 printer.close()
         finally:
-            if worker.joined:
+            if worker.joined and not isinstance(worker.error, BrokenPipeError):
                 _tell(context, worker, summary, output)
     if isinstance(worker.error, BrokenPipeError):
         raise worker.error

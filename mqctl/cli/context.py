@@ -65,8 +65,11 @@ class Context:
         try:
             with open(self.password_file, encoding="utf-8") as file:  # noqa: PTH123
                 return file.readline().rstrip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise NoInput(f"cannot read the password file: {error}") from error
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is not text"
+            raise NoInput(
+                f"cannot read the password file: {reason}", file=self.password_file
+            ) from error
 
     def topic(self, name: str) -> str:
         """Return the full name of a topic given on the command line."""

@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> int:
         if isinstance(error, Interrupted):
             return _SIGNALLED + error.number
         return error.exit
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # what Typer makes of the former
         _abandon_stdout()
         return 0
     except Exit as done:

@@ -316,7 +316,7 @@ def _headers(given: list[str]) -> dict[str, str]:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise BadUsage(f"header {name!a} is not valid UTF-8") from None
+            raise BadUsage(f"header {name} is not valid UTF-8") from None
         headers[name] = value
     return headers
 
@@ -352,6 +352,10 @@ def _run(
             producer.drain()
         except MqError as error:
             raise finished(producer, error) from error
+        except BrokenPipeError:
+            stored = producer.tally.stored
+            context.note(f"the reader of the output left: at least {stored} stored")
+            raise
     tally = producer.tally
     if tally.delayed:
         _warn_unmoved(context, producer)

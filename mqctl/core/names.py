@@ -15,11 +15,11 @@ def check_name(kind: str, name: str) -> str:
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        raise BadUsage(f"the {kind} name is not valid UTF-8: {name!a}") from None
+        raise BadUsage(f"the {kind} name is not valid UTF-8: {name}") from None
     if size > _LONGEST:
         raise BadUsage(f"the {kind} name has {size} bytes, {_LONGEST} at most")
     if any(unicodedata.category(c) == "Cc" for c in name):
-        raise BadUsage(f"the {kind} name holds control characters: {name!a}")
+        raise BadUsage(f"the {kind} name holds control characters: {name}")
     return name
 
 
