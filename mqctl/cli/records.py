@@ -1,10 +1,13 @@
 """Printing records: the format asked for, else a table on a terminal, else NDJSON."""
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from mqctl.cli.context import Context
 from mqctl.cli.options import flag
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Form = Literal["table", "ndjson", "json", "csv", "raw", "none"]
 OutputForm = Annotated[
@@ -41,3 +44,18 @@ def show(
         color=terminal.color,
         now_ms=now_ms,
     )
+
+
+def record_of(item: "DataclassInstance") -> dict[str, object]:
+    """Return a dataclass as a record: its fields, and `X_at` before each `X_at_ms`."""
+    from dataclasses import fields
+
+    from mqctl.core.clock import rfc3339
+
+    record: dict[str, object] = {}
+    for field in fields(item):
+        value = getattr(item, field.name)
+        if field.name.endswith("_at_ms"):
+            record[field.name[:-3]] = None if value is None else rfc3339(value)
+        record[field.name] = value
+    return record

@@ -1,0 +1,208 @@
+"""Deleting a topic: every key it owns, no other topic's.
+
+Most keys can be named. Those that cannot (leases of groups that are gone, ack sets,
+bodies and retry items that fell out of their index) are found by SCAN and taken only
+when the whole name reads as this topic's: names hold any character, colons too, and
+topics may begin alike.
+
+The registry entry goes first, so that consumers let go, and the meta hash last, so
+that an interrupted deletion can be run again.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from mqctl.core.keys import KeySpace
+from mqctl.engine import admin, topics
+from mqctl.engine.session import Session
+
+if TYPE_CHECKING:
+    from mqctl.store.wire import Command
+
+_TRIP = 500
+_SCAN = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What a deletion takes: `keys` are there, `deleted_keys` were removed."""
+
+    action: str
+    topic: str
+    dry_run: bool
+    length: int
+    dead: int
+    retries: int
+    payloads: int
+    groups: int
+    keys: int
+    deleted_keys: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The names to remove, in the order of their removal, and what they hold."""
+
+    summary: Deletion
+    names: list[str] = field(default_factory=list)
+
+
+def plan(session: Session, topic: str) -> Plan:
+    """Find everything a topic owns; NotFound when nothing says that it exists."""
+    keys = session.keys
+    if not _is_there(session, topic):
+        raise topics.missing(session, topic)
+    count = topics.count(session, topic)
+    owned = _owned(keys, topic)
+    names = {name for name in _indexed(session, topic) if owned.match(name)}
+    names |= set(_scanned(session, topic, owned))
+    names |= {keys.partition(topic, i) for i in range(count)}
+    streams = sorted(n for n in names if n.startswith(f"{keys.stream}:"))
+    groups = {name for found in admin.groups(session, streams) for name in found}
+    names |= _named(keys, topic, count, groups)
+    listed = [*sorted(names), keys.meta(topic)]
+    there = admin.trips(session, [("EXISTS", name) for name in listed])
+    present = [n for n, known in zip(listed, there, strict=True) if known == 1]
+    dead, waiting = session.wire.calls(
+        [("XLEN", keys.dlq(topic)), ("ZCARD", keys.retries(topic))]
+    )
+    summary = Deletion(
+        action="delete",
+        topic=topic,
+        dry_run=True,
+        length=sum(info.length for info in admin.streams(session, streams)),
+        dead=dead,
+        retries=waiting,
+        payloads=sum(name.startswith(_bodies(keys, topic)) for name in present),
+        groups=len(groups),
+        keys=len(present),
+        deleted_keys=0,
+    )
+    return Plan(summary, present)
+
+
+def delete(session: Session, planned: Plan) -> Deletion:
+    """Remove what the plan names and the topic's entries in shared indices."""
+    keys, topic = session.keys, planned.summary.topic
+    session.wire.call("SREM", keys.registry, topic)
+    removed = 0
+    names = iter(planned.names)
+    while part := list(islice(names, _TRIP)):
+        # one key per command: they lie in different slots of a cluster
+        commands: list[Command] = [("UNLINK", name) for name in part]
+        bodies = [name for name in part if name.startswith(_bodies(keys, topic))]
+        if bodies:
+            commands.append(("ZREM", keys.payload_times, *bodies))
+        removed += sum(session.wire.calls(commands)[: len(part)])
+    return replace(planned.summary, dry_run=False, deleted_keys=removed)
+
+
+def _is_there(session: Session, topic: str) -> bool:
+    if topics.exists(session, topic):
+        return True
+    keys = session.keys
+    names = (keys.meta(topic), keys.partitions(topic))
+    return any(session.wire.calls([("EXISTS", name) for name in names]))
+
+
+def _named(keys: KeySpace, topic: str, count: int, groups: Iterable[str]) -> set[str]:
+    """Return the keys that follow from topic, partition count and groups."""
+    return {
+        keys.dlq(topic),
+        keys.partitions(topic),
+        keys.retries(topic),
+        keys.payload_index(topic),
+        keys.replayed(topic),
+        *(keys.commit(topic, i) for i in range(count)),
+        *(keys.acked(topic, i) for i in range(count)),
+        *(keys.lease(topic, group, i) for group in groups for i in range(count)),
+    }
+
+
+def _indexed(session: Session, topic: str) -> Iterator[str]:
+    """Yield what the topic's own indices list: streams, retry items, bodies."""
+    keys = session.keys
+    yield from _members(session, "SSCAN", keys.partitions(topic))
+    yield from _members(session, "SSCAN", keys.payload_index(topic))
+    yield from _members(session, "ZSCAN", keys.retries(topic))
+
+
+def _members(session: Session, command: str, key: str) -> Iterator[str]:
+    step = 2 if command == "ZSCAN" else 1
+    cursor = "0"
+    while True:
+        raw, members = session.wire.call(command, key, cursor, "COUNT", _SCAN)
+        yield from map(admin.text, members[::step])
+        cursor = raw.decode()
+        if cursor == "0":
+            return
+
+
+def _scanned(session: Session, topic: str, owned: re.Pattern[str]) -> Iterator[str]:
+    """Yield keys of the topic that nothing lists, found by SCAN in steps."""
+    keys = session.keys
+    lease = f"{keys.control}:lease:{topic}:"
+    others = [name for name in topics.names(session) if name != topic]
+    for pattern in (
+        f"{_literal(keys.control)}:*:{_literal(topic)}:*",
+        f"{_literal(keys.stream)}:{_literal(topic)}:p:*",
+    ):
+        for name in _scan(session, pattern):
+            if owned.match(name) or (
+                name.startswith(lease) and not _claimed(session, name, others)
+            ):
+                yield name
+
+
+def _bodies(keys: KeySpace, topic: str) -> str:
+    """Return what the keys of the topic's bodies begin with."""
+    return f"{keys.payload_prefix}{topic}:p:"
+
+
+def _owned(keys: KeySpace, topic: str) -> re.Pattern[str]:
+    """Return what matches the whole names of keys that can be this topic's alone."""
+    name, control = re.escape(topic), re.escape(keys.control)
+    forms = (
+        rf"{re.escape(keys.stream)}:{name}:p:[0-9]+",
+        rf"{control}:(?:commit|acked):{name}:p:[0-9]+",
+        rf"{control}:acks:{name}:p:[0-9]+:[0-9]+-[0-9]+",
+        rf"{control}:payload:{name}:p:[0-9]+:[^:]+",
+        rf"{control}:retry:item:{name}:[^:]+",
+    )
+    return re.compile(rf"(?:{'|'.join(forms)})\Z")
+
+
+def _claimed(session: Session, lease: str, others: Iterable[str]) -> bool:
+    """Tell whether a lease's name reads as another topic's, of a group it has.
+
+    `a:b:c:0` may be topic `a`, group `b:c`, or topic `a:b`, group `c`.
+    """
+    keys = session.keys
+    for other in others:
+        prefix = f"{keys.control}:lease:{other}:"
+        if not lease.startswith(prefix):
+            continue
+        group = lease.removeprefix(prefix).rpartition(":")[0]
+        count = topics.count(session, other)
+        streams = [keys.partition(other, i) for i in range(count)]
+        if any(group in found for found in admin.groups(session, streams)):
+            return True
+    return False
+
+
+def _literal(text: str) -> str:
+    """Return a pattern of Redis's that matches this text alone."""
+    return re.sub(r"([*?\[\]\\^])", r"\\\1", text)
+
+
+def _scan(session: Session, pattern: str) -> Iterator[str]:
+    cursor = "0"
+    while True:
+        raw, names = session.wire.call("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN)
+        yield from map(admin.text, names)
+        cursor = raw.decode()
+        if cursor == "0":
+            return
