@@ -105,7 +105,10 @@ class KeySpace:
 
     def dedupe(self, topic: str, index: int, digest: str) -> str:
         """Name the string that remembers a deduplication key, in its stream's slot."""
-        return f"{self.control}:dedupe:{{{self.partition(topic, index)}}}:{digest}"
+        stream = self.partition(topic, index)
+        tagged = "{" in stream or "}" in stream
+        wrapped = stream if tagged else f"{{{stream}}}"
+        return f"{self.control}:dedupe:{wrapped}:{digest}"
 
     def replayed(self, topic: str) -> str:
         """Hash of dead letters that were replayed."""
