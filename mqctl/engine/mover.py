@@ -55,9 +55,9 @@ class Mover:
                 continue
             try:
                 done = retries.move_due(self._session, topic, self._options.mover_batch)
-            except OutOfMemory as error:
+            except OutOfMemory:
                 self._due[topic] = now + _FULL_PAUSE
-                self._say(f"{error.message}; due retries wait")
+                self._say(f"the server has no memory left: retries of {topic} wait")
                 continue
             moved += done.moved
             pause = self._options.mover_interval_ms
