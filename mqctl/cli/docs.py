@@ -3,6 +3,7 @@
 The same tree gives the same bytes, on any machine and at any time.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -108,7 +109,7 @@ def _node(found: Any, name: str, parent: Any) -> Node:  # noqa: ANN401
         path=context.command_path,
         usage=" ".join(found.collect_usage_pieces(context)),
         text=(found.help or "").strip(),
-        example=(found.epilog or "").partition(EXAMPLE.strip())[2].strip(),
+        example=(found.epilog or "").partition(EXAMPLE)[2].strip(),
         arguments=tuple(
             (p.make_metavar(ctx=context), p.help or "")
             for p in parameters
@@ -127,14 +128,15 @@ def _node(found: Any, name: str, parent: Any) -> Node:  # noqa: ANN401
 
 def _option(found: Any, context: Any) -> Option:  # noqa: ANN401
     takes_none = found.is_flag or found.count
-    shown = found.get_help_record(context)[1].rpartition("[default: ")
+    record = found.get_help_record(context)[1]
+    shown = re.search(r"\[default: \(?(.*?)\)?(; required)?\]$", record, re.DOTALL)
     given = found.envvar or ()
     return Option(
         names=(*found.opts, *found.secondary_opts),
         metavar="" if takes_none else found.make_metavar(ctx=context),
         choices=tuple(getattr(found.type, "choices", ())),
         help=found.help or "",
-        default=shown[2].rstrip("]").strip("()") if shown[1] else "",
+        default=shown[1].replace("\n", "\\n") if shown else "",
         environment=(given,) if isinstance(given, str) else tuple(given),
         required=found.required,
     )

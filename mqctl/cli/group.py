@@ -43,6 +43,16 @@ class Group(_Helpful, TyperGroup):
             _show_help(ctx, None, True)
         return super().parse_args(ctx, args)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """List the commands, each with the whole first paragraph of its help."""
+        rows = [
+            (name, " ".join((found.help or "").partition("\n\n")[0].split()))
+            for name in self.list_commands(ctx)
+            if (found := self.commands[name]) and not found.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
         """Find the command; an unknown one names its nearest neighbour."""
         if args and self.get_command(ctx, args[0]) is None:

@@ -18,7 +18,7 @@ from typer.models import OptionInfo
 from mqctl.cli.context import DEFAULT_URL, Color, Context
 from mqctl.cli.group import Command
 
-EXAMPLE = "Example: "
+EXAMPLE = "Example:"
 
 Duration = Annotated[str, "DUR"]
 Size = Annotated[str, "SIZE"]
@@ -134,7 +134,7 @@ def command(
             name,
             cls=cls,
             help=text,
-            epilog=f"\b\n{EXAMPLE}\n  {example}" if example else None,
+            epilog=f"\b\n{EXAMPLE}\n  {example.strip()}" if example else None,
             hidden=hidden,
         )(run)
         return function

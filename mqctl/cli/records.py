@@ -15,7 +15,7 @@ OutputForm = Annotated[
     flag(
         "--output",
         "-o",
-        help="table, ndjson, json, csv, raw or none.",
+        help="How records are printed.",
         show_default="table on a terminal, else ndjson",
     ),
 ]
