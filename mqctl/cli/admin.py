@@ -1,6 +1,7 @@
 """mqctl admin: look at topics and groups, make them, remove them."""
 
 import os
+import sys
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -56,24 +57,23 @@ def show_one(context: Context, item: "DataclassInstance", output: Form | None) -
 
 def approve(
     context: Context,
-    plan: "DataclassInstance",
+    plan: dict[str, object],
     question: str,
     output: Form | None,
     *,
     yes: bool,
 ) -> None:
     """Show on stderr what would be done and ask; Refused without a yes."""
-    if yes:
-        return
-    from mqctl.render.notes import json_bytes
-    from mqctl.render.table import name_value
+    if not yes:
+        if output in {"ndjson", "json", "csv"} or not context.out.isatty:
+            from mqctl.render.notes import json_bytes
 
-    machine = output in {"ndjson", "json", "csv"} or not context.out.isatty
-    record = record_of(plan)
-    text = json_bytes(record).decode() + "\n" if machine else name_value(record, 80)
-    import sys
+            text = json_bytes(plan).decode("utf-8", "replace") + "\n"
+        else:
+            from mqctl.render.table import name_value
 
-    sys.stderr.write(text)
+            text = name_value(plan, context.terminal().width)
+        sys.stderr.write(text)
     confirm(context, question, yes=yes)
 
 
@@ -233,7 +233,7 @@ def delete(
         f"delete topic {name}: {gone.length} messages, {gone.dead} dead letters, "
         f"{gone.retries} retries, {gone.groups} groups"
     )
-    approve(context, gone, question, output, yes=yes)
+    approve(context, record_of(gone), question, output, yes=yes)
     show_one(context, admin_delete.delete(session, planned), output)
 
 
@@ -363,7 +363,7 @@ def delete_group(
     question = f"delete group {group} of {name}: {plan.pending} messages are pending"
     if plan.retries:
         question += f", {plan.retries} retries are for it alone"
-    approve(context, plan, question, output, yes=yes)
+    approve(context, record_of(plan), question, output, yes=yes)
     done = admin_changes.delete_group(session, name, group, dry_run=False)
     if done.retries:
         context.note(f"{done.retries} retries wait for this group; nobody handles them")

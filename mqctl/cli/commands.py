@@ -2,7 +2,7 @@
 
 import typer
 
-from mqctl.cli import ack, admin, consume, docs, produce, server, tail
+from mqctl.cli import ack, admin, consume, dlq, docs, produce, server, tail
 from mqctl.cli.group import Group
 from mqctl.cli.output import Output
 
@@ -43,5 +43,5 @@ mqctl: partitioned, durable message queues on Redis and Valkey Streams
 
 mqctl --help lists the commands."""
 
-for module in (produce, consume, tail, ack, admin, server, docs):
+for module in (produce, consume, tail, ack, admin, dlq, server, docs):
     module.register(app)

@@ -4,6 +4,7 @@ Everything here only reads, and creates nothing. A partition that was never writ
 an empty stream; what the server cannot say is None, never 0.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -173,6 +174,25 @@ def no_group(topic: str, group: str, known: Iterable[str]) -> NotFound:
     hint = f"did you mean {near[0]}?" if near else f"mqctl admin groups {topic}"
     message = f"topic {topic} has no group {group}"
     return NotFound(message, hint=hint, topic=topic, group=group)
+
+
+def scan(session: Session, pattern: str, kind: str | None = None) -> Iterator[str]:
+    """Yield keys that match, in steps; one that is moved meanwhile may come twice."""
+    of_kind: list[Arg] = [] if kind is None else ["TYPE", kind]
+    cursor = "0"
+    while True:
+        raw, names = session.wire.call(
+            "SCAN", cursor, "MATCH", pattern, "COUNT", _PAGE, *of_kind
+        )
+        yield from map(text, names)
+        cursor = raw.decode()
+        if cursor == "0":
+            return
+
+
+def literal(name: str) -> str:
+    """Return a pattern of Redis's that matches this text alone."""
+    return re.sub(r"([*?\[\]\\^])", r"\\\1", name)
 
 
 def checked(reply: Reply, doing: str) -> Reply:

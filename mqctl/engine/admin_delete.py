@@ -147,10 +147,10 @@ def _scanned(session: Session, topic: str, owned: re.Pattern[str]) -> Iterator[s
     lease = f"{keys.control}:lease:{topic}:"
     others = [name for name in topics.names(session) if name != topic]
     for pattern in (
-        f"{_literal(keys.control)}:*:{_literal(topic)}:*",
-        f"{_literal(keys.stream)}:{_literal(topic)}:p:*",
+        f"{admin.literal(keys.control)}:*:{admin.literal(topic)}:*",
+        f"{admin.literal(keys.stream)}:{admin.literal(topic)}:p:*",
     ):
-        for name in _scan(session, pattern):
+        for name in admin.scan(session, pattern):
             if owned.match(name) or (
                 name.startswith(lease) and not _claimed(session, name, others)
             ):
@@ -191,18 +191,3 @@ def _claimed(session: Session, lease: str, others: Iterable[str]) -> bool:
         if any(group in found for found in admin.groups(session, streams)):
             return True
     return False
-
-
-def _literal(text: str) -> str:
-    """Return a pattern of Redis's that matches this text alone."""
-    return re.sub(r"([*?\[\]\\^])", r"\\\1", text)
-
-
-def _scan(session: Session, pattern: str) -> Iterator[str]:
-    cursor = "0"
-    while True:
-        raw, names = session.wire.call("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN)
-        yield from map(admin.text, names)
-        cursor = raw.decode()
-        if cursor == "0":
-            return
