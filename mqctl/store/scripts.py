@@ -130,3 +130,31 @@ def delay_message(
     ttl = "" if dedupe_ttl_ms is None else dedupe_ttl_ms
     held = f"retry:{keys[0].rsplit(':', 1)[1]}"
     return _command(wire, "delay_message", keys, [delay, due_ms, ttl, held, *fields])
+
+
+def trim_finished(
+    wire: Wire, stream: str, *, keep: int, age_ms: int, page: int, bodies_from: str
+) -> tuple[Arg, ...]:
+    """Trim what all groups have finished, one page.
+
+    The reply: [removed, 1 = call again, left, next bodies_from, [holding group, ...],
+    [[id, fields], ...] of removed entries that may refer to a body].
+    """
+    return _command(wire, "trim_finished", [stream], [keep, age_ms, page, bodies_from])
+
+
+def ack_delete(
+    wire: Wire,
+    keys: Sequence[str],
+    *,
+    policy: str,
+    group: str,
+    ackset_ttl_ms: int,
+    ids: Sequence[str],
+) -> tuple[Arg, ...]:
+    """Remove acknowledged entries: [[id gone, ...], [[id, fields], ...]].
+
+    `keys` are the stream and, where they share its slot, the ids' ack sets. The second
+    list is as that of `trim_finished`.
+    """
+    return _command(wire, "ack_delete", keys, [policy, group, ackset_ttl_ms, *ids])
