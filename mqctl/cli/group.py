@@ -47,8 +47,8 @@ class Group(_Helpful, TyperGroup):
         """List the commands, each with the whole first paragraph of its help."""
         rows = [
             (name, " ".join((found.help or "").partition("\n\n")[0].split()))
-            for name in self.list_commands(ctx)
-            if (found := self.commands[name]) and not found.hidden
+            for name, found in self.commands.items()
+            if not found.hidden
         ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)

@@ -11,7 +11,6 @@ from mqctl.cli.docs import tree
 from mqctl.cli.main import run
 from tests.support.shell import shell
 
-ROOT = Path(__file__).parents[2]
 NOWHERE = "redis://203.0.113.1"
 
 
@@ -20,15 +19,6 @@ def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("docs")
     assert run(["docs", str(directory), "-q"]) == 0
     return directory
-
-
-def contents(directory: Path) -> dict[str, bytes]:
-    files = (p for part in ("completions", "man") for p in (directory / part).iterdir())
-    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
-
-
-def test_the_files_in_the_repository_are_fresh(docs: Path) -> None:
-    assert contents(ROOT) == contents(docs), "run: mqctl docs ."
 
 
 def test_each_top_level_command_has_a_page(docs: Path) -> None:
