@@ -43,7 +43,7 @@ class Group(_Helpful, TyperGroup):
             _show_help(ctx, None, True)
         return super().parse_args(ctx, args)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002
         """List the commands, each with the whole first paragraph of its help."""
         rows = [
             (name, " ".join((found.help or "").partition("\n\n")[0].split()))
