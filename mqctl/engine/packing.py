@@ -9,10 +9,10 @@ from mqctl.core import headers as h
 from mqctl.core.clock import rfc3339
 from mqctl.core.keys import KeySpace
 
-_INLINE = b'"' + h.PAYLOAD_STORAGE.encode() + b'":"inline","'
-_SIZE = h.PAYLOAD_SIZE.encode() + b'":"%d"}'
+_PLACE = f'"{h.PAYLOAD_SIZE}":"%d","{h.PAYLOAD_STORAGE}":"inline"'.encode()
+_BASE64 = f',"{h.PAYLOAD_ENCODING}":"base64"'.encode()
 _TAIL = b"\r\n$7\r\nheaders\r\n$%d\r\n%b\r\n"
-_KEY = b"\r\n$3\r\nkey\r\n$%d\r\n%b"
+_KEY = b"$3\r\nkey\r\n$%d\r\n%b\r\n"
 _TAILS_KNOWN = 10_000
 _NO_HEADERS: dict[str, str] = {}
 
@@ -70,32 +70,30 @@ class EntryPacker:
         known = self._parts.get((partition, max_retries, key is None))
         if known is None:
             known = self._prefabricate(partition, max_retries, keyless=key is None)
+        encoded = False
         if not payload.isascii():
             payload, encoded = native.payload_text(payload)
-            if encoded:
-                headers = {**headers, h.PAYLOAD_ENCODING: "base64"}
-                tail = self._tail(headers, len(payload))
-            else:
-                tail = self._tail(headers, java.json_size(payload))
-        else:
-            tail = self._tail(headers, java.json_size(payload))
+        tail = self._tail(headers, payload, encoded=encoded)
         front, middle = known
         length = b"%d\r\n" % len(payload)
         if key is None:
             return front, length, payload, middle, tail
-        return front, length, payload, middle, _KEY % (len(key), key), tail
+        return front, length, payload, middle, tail, _KEY % (len(key), key)
 
-    def _tail(self, headers: dict[str, str], size: int) -> bytes:
+    def _tail(self, headers: dict[str, str], text: bytes, *, encoded: bool) -> bytes:
         if headers is not self._headers:
             self._headers = headers
             self._form = _header_form(headers)
             self._tails.clear()
-        tail = self._tails.get(size)
+        size = len(text) if encoded else java.json_size(text)
+        known = ~size if encoded else size
+        tail = self._tails.get(known)
         if tail is None:
             if len(self._tails) >= _TAILS_KNOWN:
                 self._tails.clear()
-            text = self._form % size
-            tail = self._tails[size] = _TAIL % (len(text), text)
+            end = _BASE64 + b"}" if encoded else b"}"
+            json = self._form % size + end
+            tail = self._tails[known] = _TAIL % (len(json), json)
         return tail
 
     def _prefabricate(
@@ -125,12 +123,12 @@ class EntryPacker:
 
 
 def _header_form(headers: dict[str, str]) -> bytes:
-    """Return the headers' JSON with a place for the payload's size."""
+    """Return the headers' JSON, left open, with a place for the payload's size."""
     own = {k: v for k, v in headers.items() if k not in _STORAGE}
     if not own:
-        return b"{" + _INLINE + _SIZE
+        return b"{" + _PLACE
     text = entry.headers_json(own).replace(b"%", b"%%")
-    return text[:-1] + b"," + _INLINE + _SIZE
+    return text[:-1] + b"," + _PLACE
 
 
-_STORAGE = (h.PAYLOAD_REF, h.PAYLOAD_STORAGE, h.PAYLOAD_SIZE)
+_STORAGE = (h.PAYLOAD_REF, h.PAYLOAD_STORAGE, h.PAYLOAD_SIZE, h.PAYLOAD_ENCODING)
