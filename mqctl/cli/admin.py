@@ -42,11 +42,15 @@ def register(parent: typer.Typer) -> None:
 
 
 def show_rows(
-    context: Context, items: "Iterable[DataclassInstance]", output: Form | None
+    context: Context,
+    items: "Iterable[DataclassInstance]",
+    output: Form | None,
+    brief: str = "",
 ) -> None:
-    """Write dataclasses as records, one each."""
+    """Write dataclasses as records, one each; a narrow table has only `brief`."""
     now = context.session().clock.now_ms()
-    show(context, map(record_of, items), output, now_ms=now)
+    records = map(record_of, items)
+    show(context, records, output, brief=brief.split(), now_ms=now)
 
 
 def show_one(context: Context, item: "DataclassInstance", output: Form | None) -> None:
@@ -97,7 +101,8 @@ def topics(
 
     session = context.session()
     names = admin_topics.named(session, pattern)
-    show_rows(context, admin_topics.rows(session, names), output)
+    brief = "topic partitions length groups pending retries dead last_at_ms"
+    show_rows(context, admin_topics.rows(session, names), output, brief)
 
 
 @command(app, "exists")
@@ -143,7 +148,8 @@ def info(
 
     name, session = context.topic(topic), context.session()
     if partitions:
-        show_rows(context, admin_topics.partitions(session, name), output)
+        brief = "partition length first_at_ms last_at_ms memory_bytes pending owners"
+        show_rows(context, admin_topics.partitions(session, name), output, brief)
     else:
         show_one(context, admin_topics.info(session, name), output)
 
@@ -249,7 +255,8 @@ def groups(context: Context, topic: Topic, output: OutputForm = None) -> None:
     from mqctl.engine import admin_groups
 
     name = context.topic(topic)
-    show_rows(context, admin_groups.rows(context.session(), name), output)
+    brief = "group members pending oldest_pending_ms lag lag_ms last_ack_at_ms active"
+    show_rows(context, admin_groups.rows(context.session(), name), output, brief)
 
 
 @command(app, "group-stats")
@@ -264,7 +271,8 @@ def group_stats(
 
     name = context.topic(topic)
     rows = admin_groups.partitions(context.session(), name, group)
-    show_rows(context, rows, output)
+    brief = "partition owner lag lag_ms pending oldest_idle_ms max_deliveries"
+    show_rows(context, rows, output, brief)
 
 
 @command(app, "consumers")
@@ -279,7 +287,8 @@ def consumers(
 
     name = context.topic(topic)
     rows = admin_groups.consumers(context.session(), name, group)
-    show_rows(context, rows, output)
+    brief = "consumer state partitions pending idle_ms oldest_pending_ms"
+    show_rows(context, rows, output, brief)
 
 
 @command(app, "leases")
@@ -302,7 +311,8 @@ def leases(
 
     session = context.session()
     names = engine.names(session) if topic is None else [context.topic(topic)]
-    show_rows(context, admin_groups.leases(session, names, group), output)
+    brief = "topic group partition owner ttl_ms stuck"
+    show_rows(context, admin_groups.leases(session, names, group), output, brief)
 
 
 @command(app, "create-group")
@@ -407,7 +417,8 @@ def pending(
     rows = admin_pending.rows(
         session, name, group, selection, limit=limit, sort=sort, ascending=asc
     )
-    show_rows(context, rows, output)
+    brief = "partition id consumer idle_ms deliveries attempt state key"
+    show_rows(context, rows, output, brief)
 
 
 @command(app, "retries")
@@ -419,7 +430,8 @@ def retries(context: Context, topic: Topic, output: OutputForm = None) -> None:
     from mqctl.engine import admin_retries
 
     name = context.topic(topic)
-    show_rows(context, admin_retries.rows(context.session(), name), output)
+    brief = "item kind due_in_ms attempt state"
+    show_rows(context, admin_retries.rows(context.session(), name), output, brief)
 
 
 # -- messages -----------------------------------------------------------------

@@ -137,7 +137,9 @@ def list_(
         )
         out.write(found)
     else:
-        show_rows(context, dead_letters.rows(reader.session, name, found), output)
+        rows = dead_letters.rows(reader.session, name, found)
+        brief = "id failed_at_ms attempts reason key payload_start"
+        show_rows(context, rows, output, brief)
 
 
 def _moment(context: Context, text: str) -> tuple[str, str]:
@@ -206,8 +208,8 @@ def _show_fields(
         context.out.write(line)
         return
     record = orjson.loads(line)
-    dead = record.pop("dead")
-    show(context, [dead | record], output, single=True)
+    del record["ts_ms"]  # `timestamp` says the same
+    show(context, [record.pop("dead") | record], output, single=True)
 
 
 @command(app, "replay")

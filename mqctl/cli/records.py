@@ -27,10 +27,11 @@ def show(
     output: Form | None,
     *,
     columns: Sequence[str] = (),
+    brief: Sequence[str] = (),
     single: bool = False,
     now_ms: int | None = None,
 ) -> None:
-    """Write records to stdout."""
+    """Write records to stdout; `brief` fields are those a narrow table keeps."""
     from mqctl.render.records import write_records
 
     terminal = context.terminal()
@@ -39,6 +40,7 @@ def show(
         output or ("table" if context.out.isatty else "ndjson"),
         context.out,
         columns=columns,
+        brief=brief,
         single=single,
         width=terminal.width,
         color=terminal.color,

@@ -24,6 +24,7 @@ def write_records(
     out: Sink,
     *,
     columns: Sequence[str] = (),
+    brief: Sequence[str] = (),
     single: bool = False,
     width: int | None = None,
     color: bool = False,
@@ -34,8 +35,9 @@ def write_records(
     Without `columns` each record's own fields are taken (the first record's as the
     header of a CSV or table). `single` says that there is exactly one record, which
     is the document itself in JSON and a list of names and values in a table.
-    `width`, `color` and `now_ms` (for ages instead of dates) only concern tables; a
-    width of None cuts and wraps nothing. No records: `[]` in JSON, else nothing.
+    `width`, `color`, `now_ms` (for ages instead of dates) and `brief` (the fields
+    that are left when not all fit) only concern tables; a width of None cuts and
+    wraps nothing. No records: `[]` in JSON, else nothing.
 
     BadUsage for `raw`: records have no payload.
     """
@@ -53,7 +55,10 @@ def write_records(
         found = list(picked)
         out.write(json_bytes(found[0] if single else found, indent=True) + b"\n")
     else:
-        _write_table(list(picked), out, single, width, color=color, now_ms=now_ms)
+        found = list(picked)
+        if found:
+            text = _table(found, brief, width, single, color=color, now_ms=now_ms)
+            out.write(text.encode("utf-8", "backslashreplace"))
 
 
 def _picked(record: Record, columns: Sequence[str]) -> Record:
@@ -77,22 +82,17 @@ def _csv_cell(value: object) -> object:
     return value
 
 
-def _write_table(
+def _table(
     records: list[Record],
-    out: Sink,
-    single: bool,  # noqa: FBT001 - as in write_records
+    brief: Sequence[str],
     width: int | None,
+    single: bool,  # noqa: FBT001 - as in write_records
     *,
     color: bool,
     now_ms: int | None,
-) -> None:
-    if not records:
-        return
+) -> str:
     from mqctl.render import table
 
-    text = (
-        table.name_value(records[0], width, color=color, now_ms=now_ms)
-        if single
-        else table.rows(records, width, color=color, now_ms=now_ms)
-    )
-    out.write(text.encode("utf-8", "backslashreplace"))
+    if single:
+        return table.name_value(records[0], width, color=color, now_ms=now_ms)
+    return table.rows(records, width, color=color, now_ms=now_ms, brief=brief)

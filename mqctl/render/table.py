@@ -59,15 +59,20 @@ def rows(
     *,
     color: bool = False,
     now_ms: int | None = None,
+    brief: Sequence[str] = (),
 ) -> str:
     """Return a table with a row for each record, at least one; width None: no limit.
 
     `now_ms`, epoch ms, is what ages are counted from; without it times are dates.
+    `brief` names the fields that are left when all of them do not fit.
     """
     limit = _NO_LIMIT if width is None else width
     columns = _columns(records, now_ms)
     if _fits(columns, limit):
         return _printed([_table(columns, limit)], color=color)
+    if brief:
+        told = [{name: record[name] for name in brief} for record in records]
+        return rows(told, width, color=color, now_ms=now_ms)
     same = [column for column in columns if len(set(column.cells)) == 1]
     for count in range(1, len(same) + 1 if len(records) > 1 else 0):
         above = same[:count]
