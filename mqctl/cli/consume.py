@@ -28,7 +28,7 @@ MessageForm = Annotated[
     flag(
         "--output",
         "-o",
-        help="raw, ndjson, json, csv, table or none.",
+        help="How messages are printed.",
         show_default="table on a terminal, else raw",
     ),
 ]
@@ -47,12 +47,14 @@ class Printer:
     began: bool = False
 
     def write(
-        self, deliveries: "Sequence[Delivery]", alive: Callable[[], None]
-    ) -> None:
-        """Write a batch; returns when all of it has left."""
-        head = b"" if self.began else self.writer.begin()
-        self.began = True
-        self.out.write_alive(head + self.writer.batch(deliveries), alive)
+        self, deliveries: "Sequence[Delivery]", alive: Callable[[], float]
+    ) -> int:
+        """Write whole messages; return how many have left."""
+        if not self.began:
+            self.out.write(self.writer.begin())
+            self.began = True
+        records = [self.writer.batch((delivery,)) for delivery in deliveries]
+        return self.out.write_records(records, alive)
 
     def close(self) -> None:
         """Write what closes the document."""
@@ -357,7 +359,7 @@ def _consume(
                 _tell(context, worker, summary, output)
     if isinstance(worker.error, BrokenPipeError):
         raise worker.error
-    code = _code(caught)
+    code = _code(caught, drained=worker.drained)
     if code == 0 and fail_if_empty and not summary.received:
         from mqctl.core.errors import Empty
 
@@ -365,12 +367,12 @@ def _consume(
     return code
 
 
-def _code(caught: Caught) -> int:
+def _code(caught: Caught, *, drained: bool) -> int:
     if caught.number is None:
         return 0
     if caught.number == signal.SIGINT:
         return Interrupted.exit
-    return 128 + caught.number if caught.again else 0
+    return 0 if drained else 128 + caught.number
 
 
 def _tell(

@@ -3,12 +3,14 @@
 import os
 import select
 import stat
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from mqctl.core.errors import OutputFailed
 
 _PIPE_SURE = 4096  # bytes a pipe that select calls writable takes without blocking
-_ALIVE_EVERY = 1.0
+_SHORT = 0.1  # seconds between two looks once no more records are to be begun
 
 
 class Output:
@@ -33,28 +35,35 @@ class Output:
 
     def write(self, data: bytes) -> None:
         """Write all of it, blocking as long as the reader does not read."""
-        self.write_alive(data, None)
-
-    def write_alive(self, data: bytes, alive: Callable[[], None] | None) -> None:
-        """Write all of it; call `alive` every second while the reader is slow."""
         view = memoryview(data)
         while view:
-            if self._waits and alive is not None:
-                self._wait(alive)
-                written = self._once(view[:_PIPE_SURE])
-            else:
-                written = self._once(view)
-            view = view[written:]
+            view = view[self._once(view) :]
 
-    def _wait(self, alive: Callable[[], None]) -> None:
-        while not select.select([], [self.fd], [], _ALIVE_EVERY)[1]:
-            alive()
+    def write_records(
+        self, records: Sequence[bytes], alive: Callable[[], float]
+    ) -> int:
+        """Write whole records, from the first on; return how many are out.
+
+        Calls `alive` before each piece and again whenever as many seconds as it
+        returned have passed; after a 0 only the record begun is finished.
+        """
+        ends = list(accumulate(map(len, records)))
+        data, at = memoryview(b"".join(records)), 0
+        stop = len(data)
+        piece = _PIPE_SURE if self._waits else stop
+        while at < stop:
+            pause = alive()
+            if not pause:
+                stop = min(stop, ends[bisect_left(ends, max(at, 1))])
+            if not self._waits or select.select([], [self.fd], [], pause or _SHORT)[1]:
+                at += self._once(data[at : min(stop, at + piece)])
+        return bisect_right(ends, stop)
 
     def _once(self, view: memoryview) -> int:
         try:
             return os.write(self.fd, view)
         except BlockingIOError:
-            select.select([], [self.fd], [], _ALIVE_EVERY)
+            select.select([], [self.fd], [], _SHORT)
             return 0
         except BrokenPipeError:
             raise

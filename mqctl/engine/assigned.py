@@ -15,7 +15,8 @@ class Assigned:
     `held_at` is when (monotonic) the last successful acquisition or renewal was sent.
     `cursor` is where the take-over scan stands, None when it is done; `mine` makes it
     take entries under the own name too. `last_id` is the last id known delivered.
-    `shed_to` is who gets the partition once it is idle.
+    `shed_to` is who gets the partition once it is idle. `touched` is when (monotonic)
+    a handler was last started here, or the entry in work was kept fresh.
     """
 
     slot: Slot
@@ -31,12 +32,17 @@ class Assigned:
     shed_to: str | None = None
     acks: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
-    refreshed: float = 0.0
+    touched: float = 0.0
 
     @property
     def topic(self) -> str:
         """Return the topic's name."""
         return self.slot[0]
+
+    @property
+    def scan_at(self) -> float:
+        """Return when (monotonic) pending entries are to be looked at again."""
+        return min(self.next_scan, self.ripe_at or self.next_scan)
 
     @property
     def idle(self) -> bool:

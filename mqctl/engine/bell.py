@@ -11,12 +11,18 @@ from collections.abc import Collection
 from mqctl.engine.session import Session
 from mqctl.store.wire import ServerError, Wire, pack
 
+_SHORTEST_MS = 100  # asking more often would only keep the server busy
+
 
 class Bell:
-    """Rings when one of the watched streams has an entry above the given id."""
+    """Rings when one of the watched streams has an entry above the given id.
 
-    def __init__(self, session: Session) -> None:
+    `block_ms` bounds how long the server keeps waiting.
+    """
+
+    def __init__(self, session: Session, block_ms: int) -> None:
         self._session = session
+        self._block_ms = max(_SHORTEST_MS, block_ms)
         self._waiting: dict[Wire, dict[str, str]] = {}
         self._spare: list[Wire] = []
 
@@ -24,10 +30,10 @@ class Bell:
         """Return what to select on; empty while nothing is watched."""
         return [wire.fileno() for wire in self._waiting]
 
-    def arm(self, watched: dict[str, str], block_ms: int) -> None:
+    def arm(self, watched: dict[str, str]) -> None:
         """Watch streams (key -> id to wait above); no-op while watching the same.
 
-        Blocks nobody. `block_ms` bounds how long the server keeps waiting.
+        Blocks nobody.
         """
         groups = [watched] if self._session.atomic(watched) else _each(watched)
         groups = [group for group in groups if group]
@@ -39,18 +45,22 @@ class Bell:
                 wire.close()
         for group in groups:
             wire = self._spare.pop() if self._spare else self._session.another_wire()
-            command = ("XREAD", "COUNT", 1, "BLOCK", max(1, block_ms), "STREAMS")
+            command = ("XREAD", "COUNT", 1, "BLOCK", self._block_ms, "STREAMS")
             wire.send(pack((*command, *group, *group.values())), 1)
             self._waiting[wire] = group
 
-    def heard(self, ready: Collection[int]) -> None:
-        """Take the answers of the descriptors that are readable."""
+    def heard(self, ready: Collection[int]) -> set[str]:
+        """Take the answers of descriptors that are readable: streams with entries."""
+        found: set[str] = set()
         for wire in [w for w in self._waiting if w.fileno() in ready]:
             del self._waiting[wire]
-            if isinstance(wire.receive(), ServerError):
+            reply = wire.receive()
+            if isinstance(reply, ServerError):
                 wire.close()
-            else:
-                self._spare.append(wire)
+                continue
+            self._spare.append(wire)
+            found.update(s.decode("utf-8", "surrogateescape") for s, _ in reply or ())
+        return found
 
     def drop(self) -> None:
         """Stop watching; the connections go, nothing was taken."""

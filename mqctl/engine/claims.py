@@ -52,8 +52,9 @@ def take_page(
     idle_ms: int,
     mine: bool,
     in_hand: Collection[str],
+    limit: int | None = None,
 ) -> Page:
-    """Take over claimable entries of one page. Three trips at most.
+    """Take over claimable entries of one page, at most `limit`. Three trips at most.
 
     Claimable: idle for `idle_ms` whoever holds it; with `mine` also every entry
     pending under my own name. Entries in `in_hand` are passed over.
@@ -73,6 +74,9 @@ def take_page(
             idle.append((entry_id, deliveries))
         else:
             ripens = min(ripens or FOREVER_MS, idle_ms - age)
+        if len(own) + len(idle) == limit:
+            following = after(entry_id)
+            break
     if not own and not idle:
         return Page([], following, [], ripens)
     counts = dict(own + idle)

@@ -7,11 +7,9 @@ taken over come before new ones.
 """
 
 import select
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable
+from threading import Timer
 
-from mqctl.core import verdict
 from mqctl.core.errors import (
     BadUsage,
     HandlerBroken,
@@ -21,50 +19,27 @@ from mqctl.core.errors import (
     OutOfMemory,
     Unreachable,
 )
-from mqctl.core.handler import Handler, Result
-from mqctl.core.message import Death, Delivery
+from mqctl.core.handler import Handler
 from mqctl.core.options import ConsumerOptions, Summary
-from mqctl.engine import claims
-from mqctl.engine.assigned import Assigned
 from mqctl.engine.bell import Bell
 from mqctl.engine.burial import Burial
-from mqctl.engine.claims import Claimed
+from mqctl.engine.credit import Credit
+from mqctl.engine.ending import Ending, HardStop
+from mqctl.engine.exchange import Exchange
 from mqctl.engine.intake import Intake
 from mqctl.engine.mover import Mover
-from mqctl.engine.pool import Finished, Pool, Wake
+from mqctl.engine.pool import Pool, Wake
+from mqctl.engine.printing import Printing, Sink, Stuck
 from mqctl.engine.roster import Roster
 from mqctl.engine.session import Session
-from mqctl.engine.settle import Settled, Settlement, Step, absorb, prepare
 from mqctl.engine.standing import Standing, standing
-from mqctl.store.wire import Arg, Reply, ServerError
+from mqctl.engine.working import Working
 
 _PRINT_BATCH = 500
-_MANUAL_BOUND = 1000
-_GIVE_UP_SHARE = 1 / 3  # of a lease that must be left for anything to be written
-_FULL_PAUSE = 1.0
-
-
-class Sink(Protocol):
-    """Where messages go that no handler takes: it writes a batch and flushes it."""
-
-    def write(self, deliveries: Sequence[Delivery], alive: Callable[[], None]) -> None:
-        """Write all; call `alive` at least every second while blocked.
-
-        Returns only when everything is out. Raises OutputFailed or BrokenPipeError
-        when it cannot be.
-        """
-
-
-class _HardStop(Exception):
-    """Stop at once; whatever is in hand stays pending."""
-
-
-@dataclass(slots=True)
-class _Stop:
-    """What has been asked from outside, by signal handlers or other threads."""
-
-    drain: bool = False
-    hard: bool = False
+_LOOK_AGAIN = 0.1  # seconds between two looks at what only others can change
+_LONGEST_REST = 1.0
+_KILL_GRACE = 2.0  # seconds for killed handlers to be given back
+_HARD_GRACE = 1.0  # seconds that a hard stop leaves a server that does not answer
 
 
 class Consumer:
@@ -72,7 +47,8 @@ class Consumer:
 
     Give it a `handler` (runs in threads, settles by its result) or a `sink` (prints).
     `note` gets lines for people. `run` returns the summary; after it, `error` holds
-    what ended it too early and `joined` whether it got as far as the group.
+    what ended it too early, `joined` whether it got as far as the group, and
+    `drained` whether all that was in hand was finished or given back in time.
     """
 
     def __init__(
@@ -84,8 +60,6 @@ class Consumer:
         sink: Sink | None = None,
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
-        if (handler is None) == (sink is None):
-            raise BadUsage("a consumer needs either a handler or a sink")
         self._session = session
         self.options = options
         self._note = note
@@ -96,30 +70,52 @@ class Consumer:
         self.summary = Summary()
         self.error: MqError | BrokenPipeError | None = None
         self.joined = False
-        self._stop = _Stop()
+        self.drained = True
+        self._ending = Ending(session.clock, options)
         self._wake = Wake()
-        self._bell = Bell(session)
-        self._sink = sink
-        self._pool = (
-            Pool(handler, options.workers, self._wake, self._clock.monotonic)
-            if handler is not None
-            else None
-        )
-        self._burial = Burial(session, options.java_codec)
-        self._intake = Intake(
-            session, options.group, self.name, options.retry_max, self._burial
-        )
+        self._bell = Bell(session, options.poll_ms)
         self._roster = Roster(session, options, self.name, note)
-        self._mover = Mover(session, options, note)
         self._parts = self._roster.parts
-        self._began = self._clock.monotonic()
-        self._active = self._began
-        self._draining_since: float | None = None
-        self._full_until = 0.0
-        self._turn = 0
-        self._manual_pending = 0
-        self._manual_counted = 0.0
+        self._mover = Mover(session, options, note)
+        self._burial = Burial(session, options.java_codec)
+        self._credit = Credit(session, options, self.name, self._parts, self.summary)
+        self._outlet = self._make_outlet(handler, sink)
+        self._exchange = Exchange(
+            session,
+            options,
+            self.name,
+            self._roster,
+            Intake(session, options.group, self.name, options.retry_max, self._burial),
+            self._mover,
+            self._credit,
+            self.summary,
+            _PRINT_BATCH if handler is None else options.batch,
+            note,
+        )
+        self._killed_at: float | None = None
         self._left: Standing | None = None
+
+    def _make_outlet(
+        self, handler: Handler | None, sink: Sink | None
+    ) -> Printing | Working:
+        options, roster = self.options, self._roster
+        credit, ending, active = self._credit, self._ending, self._ending.began
+        if sink is not None and handler is None:
+            return Printing(options, sink, roster, credit, ending, active)
+        if handler is None or sink is not None:
+            raise BadUsage("a consumer needs either a handler or a sink")
+        return Working(
+            self._session,
+            options,
+            self.name,
+            Pool(handler, options.workers, self._wake, self._clock.monotonic),
+            roster,
+            self._mover,
+            self._burial,
+            credit,
+            ending,
+            active,
+        )
 
     # -- from outside ---------------------------------------------------------
 
@@ -128,14 +124,17 @@ class Consumer:
 
         Safe from signal handlers and other threads.
         """
-        self._stop.drain = True
-        self._stop.hard = self._stop.hard or hard
+        if hard and not self._ending.hard:
+            cut = Timer(_HARD_GRACE, self._session.wire.abort)
+            cut.daemon = True
+            cut.start()
+        self._ending.ask(hard=hard)
         self._wake.ring()
 
     @property
     def stopping(self) -> bool:
         """Tell whether it has been asked to stop."""
-        return self._stop.drain
+        return self._ending.drain
 
     # -- the loop -------------------------------------------------------------
 
@@ -149,15 +148,22 @@ class Consumer:
             self._roster.join()
             self.joined = True
             self._loop()
-        except _HardStop:
-            self._kill()
+        except HardStop:
+            self.drained = False
+            self._outlet.kill()
+        except Stuck:
+            self.drained = False
+            self._note(
+                "drain timeout: the reader does not read; the rest is given back"
+            )
         except (MqError, BrokenPipeError) as error:
             self.error = error
         finally:
             self._finish()
-        if isinstance(self.error, MqError) and not isinstance(self.error, Unreachable):
-            raise self.error
-        if isinstance(self.error, Unreachable) and not self.stopping:
+        if isinstance(self._outlet, Working) and self._outlet.broken is not None:
+            self.error = self.error or self._outlet.broken
+        lost = isinstance(self.error, Unreachable) and self.stopping
+        if isinstance(self.error, MqError) and not lost:
             raise self.error
         return self.summary
 
@@ -168,489 +174,79 @@ class Consumer:
                     self._rest()
             except Unreachable as error:
                 self._reconnect(error)
+            except OutOfMemory as error:
+                self._exchange.hold(error)
+                self._pause(_LOOK_AGAIN)
+            except NotFound:
+                self._roster.mend(list(self._parts.values()))
 
     def tick(self) -> bool:
         """Do one round; return whether anything happened."""
-        self._obey()
+        self._ending.obey()
+        draining = self._ending.drain
+        if draining:
+            self._outlet.drain()
+            self._roster.retire()
         self._roster.pulse(self._clock.monotonic())
-        moved = self._mover.tick(self._roster.topics)
-        finished = self._absorb()
-        read = self._fill()
-        worked = self._work()
-        self._shed()
+        moved = 0 if draining else self._mover.tick(self._roster.topics)
+        finished = self._outlet.absorb()
+        read = self._exchange.settle() if draining else self._exchange.fill()
+        worked = not self._ending.drain and self._outlet.hand_out()
+        self._let_go()
         return bool(moved or finished or read or worked)
 
-    def _obey(self) -> None:
-        if self._stop.hard:
-            raise _HardStop
-        now = self._clock.monotonic()
-        limit = self.options.max_time_ms
-        if limit and now - self._began >= limit / 1000:
-            self._stop.drain = True
-        if self._stop.drain and self._draining_since is None:
-            self._draining_since = now
-            if self._pool is not None:
-                self._pool.drain()
-
     def _over(self) -> bool:
-        if self._draining_since is None:
+        if not self._ending.drain:
             return False
+        if self._ending.late:
+            self._give_up()
+        return not self._parts and self._roster.retired
+
+    def _give_up(self) -> None:
+        """Stop what still runs so that it can be given back; end when it does not."""
         now = self._clock.monotonic()
-        late = now - self._draining_since > self.options.drain_timeout_ms / 1000
-        if late:
-            self._note("drain timeout: what is still in work stays pending")
-            raise _HardStop
-        return all(part.idle for part in self._parts.values()) or not self._parts
+        if self._killed_at is None:
+            self._killed_at = now
+            self.drained = False
+            self._note("drain timeout: what is still in work is stopped")
+            self._outlet.kill()
+        if now - self._killed_at > _KILL_GRACE:
+            raise HardStop
 
-    # -- reading --------------------------------------------------------------
-
-    def _credit(self) -> int | None:
-        """Return how many messages may still be fetched; None = no bound."""
-        options = self.options
-        bounds: list[int] = []
-        queued = sum(len(part.queue) for part in self._parts.values())
-        busy = sum(part.busy is not None for part in self._parts.values())
-        if options.max_messages:
-            bounds.append(options.max_messages - self.summary.received - queued)
-        if options.ack == "manual":
-            bound = options.max_in_flight or _MANUAL_BOUND
-            bounds.append(bound - queued - self._unsettled_receipts())
-        elif options.max_in_flight:
-            bounds.append(options.max_in_flight - queued - busy)
-        return max(0, min(bounds)) if bounds else None
-
-    def _unsettled_receipts(self) -> int:
-        """Return how many handed-out entries still wait for their receipts."""
-        now = self._clock.monotonic()
-        bound = self.options.max_in_flight or _MANUAL_BOUND
-        if self._manual_pending >= bound and now - self._manual_counted > 0.05:  # noqa: PLR2004
-            self._manual_counted = now
-            self._manual_pending = self._own_pending()
-        return self._manual_pending
-
-    def _own_pending(self) -> int:
-        replies = self._session.wire.batch(
-            [
-                ("XPENDING", part.stream, self.options.group)
-                for part in self._parts.values()
-            ]
-        )
-        me = self.name.encode()
-        total = 0
-        for reply in replies:
-            if isinstance(reply, ServerError) or not reply[3]:
-                continue
-            total += sum(int(count) for owner, count in reply[3] if owner == me)
-        return total
-
-    def _fill(self) -> bool:
-        """Settle what waits and read more, in one trip; return whether any came."""
-        if self._stop.drain:
-            return self._exchange([], 0)
-        credit = self._credit()
-        now = self._clock.monotonic()
-        hungry = [p for p in self._parts.values() if not p.queue and not p.shed_to]
-        if credit == 0:
-            hungry = []
-        took = False
-        fresh: list[Assigned] = []
-        for part in hungry:
-            if part.cursor is None and self._scan_due(part, now):
-                part.cursor, part.mine = "-", False
-            if part.cursor is None:
-                fresh.append(part)
-            elif self._scan(part, credit):
-                took = True
-                if credit is not None:
-                    credit = max(0, credit - len(part.queue))
-        if credit == 0:
-            fresh = []
-        return self._exchange(fresh, self._count(fresh, credit)) or took
-
-    def _scan_due(self, part: Assigned, now: float) -> bool:
-        return now >= part.next_scan or (
-            part.ripe_at is not None and now >= part.ripe_at
-        )
-
-    def _scan(self, part: Assigned, credit: int | None) -> bool:
-        """Take over one page of pending entries; return whether any came."""
-        if part.cursor is None:
-            return False
-        started = self._clock.monotonic()
-        size = self.options.claim_batch
-        page = claims.take_page(
-            self._session,
-            part.stream,
-            self.options.group,
-            self.name,
-            cursor=part.cursor,
-            count=size if credit is None else max(1, min(size, credit)),
-            idle_ms=self.options.claim_idle_ms,
-            mine=part.mine,
-            in_hand=part.in_hand(),
-        )
-        if part.cursor == "-":
-            part.ripe_at = None
-        if page.ripens_ms is not None:
-            ripe = started + page.ripens_ms / 1000
-            part.ripe_at = min(part.ripe_at or ripe, ripe)
-        part.cursor = page.cursor
-        if page.cursor is None:
-            part.mine = False
-            part.next_scan = started + self.options.claim_interval_ms / 1000
-        if page.trimmed:
-            self._note(
-                f"{part.topic}[{part.slot[1]}]: {len(page.trimmed)} pending entries "
-                "had been trimmed, their bodies are gone: acknowledged"
-            )
-        self._enqueue(part, page.claimed)
-        return bool(page.claimed) or page.cursor is not None
-
-    def _count(self, fresh: list[Assigned], credit: int | None) -> int:
-        size = self.options.batch if self._pool is not None else _PRINT_BATCH
-        if credit is None:
-            return size
-        if fresh and credit >= len(fresh):
-            return min(size, credit // len(fresh))
-        if fresh:
-            self._turn = (self._turn + 1) % len(fresh)
-            fresh[:] = [fresh[self._turn]]
-        return max(1, credit)
-
-    def _exchange(self, fresh: list[Assigned], count: int) -> bool:
-        """Send settlements and a group read together; take both answers in."""
-        settling = [
-            (part, part.settlement(self.options.group, self.name))
-            for part in self._parts.values()
-            if part.acks or part.steps
-        ]
-        if self._clock.monotonic() < self._full_until:
-            settling = []
-        elif settling:
-            settling = [(p, s) for p, s in settling if self._sure(p)]
-        direct: list[tuple[Assigned, Settlement]] = []
-        commands: list[tuple[Arg, ...]] = []
-        for part, settlement in settling:
-            order = prepare(self._session, settlement)
-            if callable(order):
-                self._settled(part, settlement, self._try(order))
-            else:
-                commands.append(order)
-                direct.append((part, settlement))
-        reads = self._together(fresh)
-        commands += [self._read(parts, count) for parts in reads]
-        if not commands:
-            return bool(settling)
-        replies = self._session.wire.batch(commands)
-        for (part, settlement), reply in zip(direct, replies, strict=False):
-            self._settled(part, settlement, self._absorbed(reply))
-        taken = [
-            self._taken(parts, reply)
-            for parts, reply in zip(reads, replies[len(direct) :], strict=True)
-        ]
-        return any(taken) or bool(settling)
-
-    def _together(self, parts: list[Assigned]) -> list[list[Assigned]]:
-        """Return what one read may name: all, or on a cluster each by itself."""
-        if not parts or self._session.atomic(part.stream for part in parts):
-            return [parts] if parts else []
-        return [[part] for part in parts]
-
-    def _read(self, parts: list[Assigned], count: int) -> tuple[Arg, ...]:
-        read: list[Arg] = ["XREADGROUP", "GROUP", self.options.group, self.name]
-        read += ["COUNT", count, "STREAMS", *(part.stream for part in parts)]
-        return (*read, *(">" for _ in parts))
-
-    def _taken(self, fresh: list[Assigned], reply: Reply) -> bool:
-        if reply is None:
-            return False
-        if isinstance(reply, ServerError):
-            self._roster.mend(fresh, reply)
-            return True
-        by_stream = {part.stream.encode(): part for part in fresh}
-        for stream, entries in reply:
-            part = by_stream[stream]
-            part.last_id = entries[-1][0].decode()
-            self._enqueue(part, [Claimed(i.decode(), 1, flat) for i, flat in entries])
-        return True
-
-    def _enqueue(self, part: Assigned, entries: list[Claimed]) -> None:
-        strangers = part.topic in self._roster.strangers
-        part.queue.extend(self._intake.take(part, entries, strangers=strangers))
-        self.summary.skipped = self._intake.skipped
-
-    # -- handing out ----------------------------------------------------------
-
-    def _sure(self, part: Assigned) -> bool:
-        """Make sure the lease is still mine before anything is written."""
-        ttl = self.options.lease_ttl_ms / 1000
-        if self._clock.monotonic() - part.held_at < ttl * (1 - _GIVE_UP_SHARE):
-            return True
-        return self._roster.renew([part])
-
-    def _work(self) -> bool:
-        if self._stop.drain:
-            return False
-        return self._print() if self._pool is None else self._start_handlers()
-
-    def _print(self) -> bool:
-        ready = [p for p in list(self._parts.values()) if p.queue and self._sure(p)]
-        batch = [delivery for part in ready for delivery in part.queue]
-        if not batch or self._sink is None:
-            return False
-        self._active = self._clock.monotonic()
-        self._sink.write(batch, self._alive)
-        self.summary.received += len(batch)
-        for part in ready:
-            if self.options.ack == "auto":
-                part.acks.extend(delivery.message.id for delivery in part.queue)
-            part.queue.clear()
-        if self.options.ack != "auto":
-            self._manual_pending += len(batch)
-        self._active = self._clock.monotonic()
-        self._reached_limit()
-        return True
-
-    def _alive(self) -> None:
-        """Keep leases while the reader of our output is slow."""
-        self._obey()
-        if self._draining_since is not None:
-            now = self._clock.monotonic()
-            late = now - self._draining_since > self.options.drain_timeout_ms / 1000
-            if late:
-                raise _HardStop
-        self._roster.keep(self._clock.monotonic())
-
-    def _reached_limit(self) -> None:
-        limit = self.options.max_messages
-        if limit and self.summary.received >= limit:
-            self._stop.drain = True
-
-    def _start_handlers(self) -> bool:
-        if self._pool is None:
-            return False
-        starting: list[tuple[Assigned, Delivery]] = []
-        for part in list(self._parts.values()):
-            if self._pool.free <= len(starting):
-                break
-            waits = not part.queue or part.busy is not None or part.shed_to
-            if waits or not self._sure(part):
-                continue
-            starting.append((part, part.queue.popleft()))
-        if not starting:
-            return False
-        self._mark(starting)
-        for part, delivery in starting:
-            part.busy = delivery
-            part.refreshed = self._clock.monotonic()
-            self.summary.received += 1
-            self._pool.start(part.slot, delivery)
-        self._active = self._clock.monotonic()
-        self._reached_limit()
-        return True
-
-    def _mark(self, starting: list[tuple[Assigned, Delivery]]) -> None:
-        """Note in Redis that handling starts: count - 1 = starts that never ended."""
-        group = self.options.group
-        self._session.wire.calls(
-            [
-                (
-                    *("XCLAIM", part.stream, group, self.name, 0),
-                    *(d.message.id, "RETRYCOUNT", d.deliveries + 1, "JUSTID"),
-                )
-                for part, d in starting
-            ]
-        )
-
-    def _freshen(self) -> None:
-        """Keep entries in long work from looking abandoned."""
-        now, third = self._clock.monotonic(), self.options.claim_idle_ms / 3000
-        stale = [
-            (part, part.busy)
-            for part in self._parts.values()
-            if part.busy is not None and now - part.refreshed > third
-        ]
-        for part, _ in stale:
-            part.refreshed = now
-        self._session.wire.calls(
-            [
-                (
-                    *("XCLAIM", part.stream, self.options.group, self.name, 0),
-                    *(delivery.message.id, "JUSTID"),
-                )
-                for part, delivery in stale
-            ]
-        )
-
-    # -- results --------------------------------------------------------------
-
-    def _absorb(self) -> bool:
-        if self._pool is None:
-            return False
-        finished = self._pool.finished()
-        for answer in finished:
-            self._conclude(answer)
-        self._freshen()
-        return bool(finished)
-
-    def _conclude(self, answer: Finished) -> None:
-        part = self._parts.get(answer.slot)
-        self._active = self._clock.monotonic()
-        if answer.broken is not None:
-            self._break(answer.broken)
-        if part is None or part.busy is not answer.delivery:
-            return  # the lease was lost meanwhile: somebody else has it now
-        part.busy = None
-        self._decide(part, answer.delivery, answer.result)
-        if answer.result.stop:
-            self._stop.drain = True
-
-    def _break(self, error: HandlerBroken) -> None:
-        if self.error is None:
-            self.error = error
-        self._stop.drain = True
-
-    def _decide(self, part: Assigned, delivery: Delivery, result: Result) -> None:
-        options = self.options
-        decided = verdict.decide(
-            result,
-            attempt=delivery.attempt,
-            limit=delivery.limit,
-            base_ms=options.retry_base_ms,
-            cap_ms=options.retry_cap_ms,
-        )
-        match decided:
-            case verdict.Ack():
-                part.acks.append(delivery.message.id)
-            case verdict.Retry():
-                part.steps.append(self._mover.step(delivery, decided))
-            case verdict.Dead():
-                part.steps.append(self._bury(part, delivery, decided, result))
-            case verdict.Release():
-                self.summary.received -= 1
-                part.queue.appendleft(delivery)
-            case verdict.Defer():
-                return
-
-    def _bury(
-        self,
-        part: Assigned,
-        delivery: Delivery,
-        decided: verdict.Dead,
-        result: Result,
-    ) -> Step:
-        death = Death(
-            decided.reason,
-            decided.detail,
-            group=self.options.group,
-            consumer=self.name,
-            attempts=delivery.attempt,
-            exit_code=result.exit_code,
-            signal=result.signal,
-            stderr=result.stderr,
-        )
-        strangers = part.topic in self._roster.strangers
-        return self._burial.step(delivery.message, death, strangers=strangers)
-
-    def _try(self, order: Callable[[], Settled]) -> Settled | None:
-        try:
-            return order()
-        except OutOfMemory as error:
-            self._full(error)
-            return None
-        except NotFound:
-            return Settled(lost=True, results=[])
-
-    def _absorbed(self, reply: Reply) -> Settled | None:
-        if not isinstance(reply, ServerError):
-            return absorb(reply)
-        error = reply.explained("settling")
-        if isinstance(error, OutOfMemory):
-            self._full(error)
-            return None
-        if isinstance(error, NotFound):
-            return Settled(lost=True, results=[])
-        raise error
-
-    def _full(self, error: OutOfMemory) -> None:
-        """Hold on to what cannot be written; try again in a second."""
-        if not self._full_until:
-            self._note(f"{error.message}; holding on until it takes writes again")
-        self._full_until = self._clock.monotonic() + _FULL_PAUSE
-
-    def _settled(
-        self, part: Assigned, settlement: Settlement, answer: Settled | None
-    ) -> None:
-        if answer is None:
-            return
-        self._full_until = 0.0
-        if answer.lost:
-            self._roster.drop(part, "its lease is somebody else's now")
-            self.summary.duplicates_possible += len(part.in_hand())
-            return
-        part.acks = part.acks[len(settlement.acks) :]
-        part.steps = part.steps[len(settlement.steps) :]
-        self.summary.acked += len(settlement.acks)
-        for step, result in zip(settlement.steps, answer.results, strict=True):
-            if result != "done":
-                continue
-            if step.kind == "dead":
-                self.summary.dead += 1
-            else:
-                self.summary.retried += 1
-                self._mover.expect(part.topic, step.delay_ms)
-
-    # -- letting go -----------------------------------------------------------
-
-    def _shed(self) -> None:
+    def _let_go(self) -> None:
         """Hand over partitions that are due to somebody else and idle."""
-        drain = self._stop.drain
+        drain = self._ending.drain and self._roster.retired
         leaving = [p for p in self._parts.values() if (p.shed_to or drain) and p.idle]
-        if not leaving:
-            return
-        self._give_back(leaving)
-        self._roster.release(leaving, stopping=drain)
+        if leaving:
+            self._exchange.give_back(leaving)
+            self._roster.release(leaving)
 
-    def _give_back(self, parts: list[Assigned]) -> None:
-        for part in parts:
-            entries = [(d.message.id, d.deliveries) for d in part.queue]
-            if entries:
-                claims.give_back(
-                    self._session, part.stream, self.options.group, self.name, entries
-                )
-            part.queue.clear()
-
-    def _kill(self) -> None:
-        if self._pool is not None:
-            self._pool.kill()
+    # -- ending ---------------------------------------------------------------
 
     def _finish(self) -> None:
         """Leave the group; whatever the server still owes is left to time."""
         try:
-            if isinstance(self.error, (BrokenPipeError, MqError)):
-                self._unsaid()
             if not self._session.wire.closed:
-                self._roster.leave(list(self._parts.values()))
+                if not self._ending.hard:
+                    self._give_back()
+                self._roster.leave()
                 self._account()
-        except (MqError, _HardStop) as error:
-            if self.error is None and isinstance(error, MqError):
-                self.error = error
+        except MqError as error:
+            self.error = self.error or error
+            self.drained = self.drained and not self._in_hand
         finally:
-            if self._pool is not None:
-                self._pool.close()
+            self._outlet.close()
             self._bell.drop()
             self._wake.close()
-        elapsed = self._clock.monotonic() - self._began
+        self.summary.duplicates_possible = self._roster.repeated
+        elapsed = self._clock.monotonic() - self._ending.began
         self.summary.duration_ms = int(elapsed * 1000)
 
-    def _unsaid(self) -> None:
-        """Give back what was read and could not be written out."""
-        if self._session.wire.closed:
-            return
-        self._stop.drain = True
-        idle = [p for p in self._parts.values() if p.busy is None]
-        self._exchange([], 0)
-        self._give_back([p for p in idle if p.slot in self._parts])
+    def _give_back(self) -> None:
+        """Settle what is done, give back what was read and not handed out."""
+        if self._parts:
+            self._exchange.settle()
+            self._exchange.give_back(list(self._parts.values()))
 
     def _account(self) -> None:
         if self._left is None and not self.options.exit_when_empty:
@@ -660,8 +256,6 @@ class Consumer:
         self.summary.left_delayed = left.delayed
         self.summary.next_delayed_ms = left.next_delayed_ms
 
-    # -- waiting --------------------------------------------------------------
-
     def _standing(self) -> Standing:
         return standing(
             self._session,
@@ -670,84 +264,93 @@ class Consumer:
             self.options.claim_idle_ms,
         )
 
+    # -- waiting --------------------------------------------------------------
+
     def _rest(self) -> None:
         """Wait for something to happen: an entry, a result, a signal, a timer."""
-        now = self._clock.monotonic()
-        if self._idle_too_long(now) or self._nothing_left():
-            self._stop.drain = True
+        if self._idle_too_long() or self._nothing_left():
+            self._ending.ask()
             return
-        watched = {
-            part.stream: part.last_id
-            for part in self._parts.values()
-            if not part.queue and part.cursor is None and not part.shed_to
-        }
-        if self._stop.drain or self._credit() == 0:
-            watched = {}
-        self._bell.arm(watched, max(self.options.poll_ms, 1))
-        timeout = max(0.0, self._next_timer(now) - now)
+        hungry = [] if self._ending.drain else self._exchange.hungry()
+        if self._credit.left() == 0:
+            hungry = []
+        listening = [part for part in hungry if part.cursor is None]
+        self._bell.arm({part.stream: part.last_id for part in listening})
+        timers = [part.scan_at for part in listening]
+        if hungry and len(listening) < len(hungry):
+            timers.append(0.0)
+        self._pause(min([*timers, *self._timers()]) - self._clock.monotonic())
+
+    def _timers(self) -> list[float]:
+        """Return when (monotonic) something is due by itself."""
+        now = self._clock.monotonic()
+        timers = [
+            now + _LONGEST_REST,
+            self._roster.next_timer,
+            self._outlet.next_timer(),
+            self._ending.deadline,
+            self._ending.last_moment,
+        ]
+        if not self._ending.drain:
+            timers.append(self._mover.next_timer)
+        if self.options.idle_exit_ms:
+            timers.append(self._outlet.active + self.options.idle_exit_ms / 1000)
+        if self._exchange.held_until > now:
+            timers.append(self._exchange.held_until)
+        if self.options.exit_when_empty or self.options.ack == "manual":
+            timers.append(now + _LOOK_AGAIN)
+        return timers
+
+    def _pause(self, seconds: float) -> None:
+        """Sleep until the bell or the wake rings, at most so long."""
         waiting = [self._wake.fileno(), *self._bell.filenos()]
-        ready, _, _ = select.select(waiting, [], [], timeout)
+        ready, _, _ = select.select(waiting, [], [], max(0.0, seconds))
         if self._wake.fileno() in ready:
             self._wake.clear()
-        self._bell.heard(ready)
+        self._exchange.rung(self._bell.heard(ready))
 
-    def _next_timer(self, now: float) -> float:
-        timers = [self._roster.next_timer, self._mover.next_timer, now + 1.0]
-        for part in self._parts.values():
-            timers.append(part.next_scan)
-            if part.ripe_at is not None:
-                timers.append(part.ripe_at)
-        if self.options.idle_exit_ms:
-            timers.append(self._active + self.options.idle_exit_ms / 1000)
-        if self.options.max_time_ms:
-            timers.append(self._began + self.options.max_time_ms / 1000)
-        if self._full_until:
-            timers.append(self._full_until)
-        if self.options.exit_when_empty or self._credit() == 0:
-            timers.append(now + 0.1)
-        return min(timers)
+    @property
+    def _in_hand(self) -> bool:
+        return any(part.queue or not part.idle for part in self._parts.values())
 
-    def _idle_too_long(self, now: float) -> bool:
+    def _idle_too_long(self) -> bool:
         if not self.options.idle_exit_ms:
             return False
-        busy = any(not p.idle or p.queue for p in self._parts.values())
-        if busy:
-            self._active = now
-        return now - self._active >= self.options.idle_exit_ms / 1000
+        now = self._clock.monotonic()
+        if self._in_hand:
+            self._outlet.active = now
+        return now - self._outlet.active >= self.options.idle_exit_ms / 1000
 
     def _nothing_left(self) -> bool:
-        if not self.options.exit_when_empty or self._stop.drain:
+        if not self.options.exit_when_empty or self._ending.drain:
             return False
-        if any(not p.idle or p.queue or p.cursor for p in self._parts.values()):
+        if self._in_hand or any(part.cursor for part in self._parts.values()):
             return False
         self._left = self._standing()
         return not self._left.startable
 
     def _reconnect(self, error: Unreachable) -> None:
-        """Come back by ourselves, at a bounded rate, with nothing assumed."""
+        """Come back by ourselves, at a bounded rate, with nothing assumed.
+
+        Raises the error when it is time to end.
+        """
         self._note(f"{error.message}; reconnecting")
         self._bell.drop()
         pause = 0.05
         while True:
-            self._obey()
-            if self._draining_since is not None:
-                since = self._clock.monotonic() - self._draining_since
-                if since > self.options.drain_timeout_ms / 1000:
-                    raise error
+            self._ending.obey()
+            if self._ending.late or (self._ending.drain and not self._in_hand):
+                self.drained = not self._in_hand
+                raise error
             try:
                 self._session.reopen()
                 self._roster.recover()
             except Unreachable:
-                select.select([self._wake.fileno()], [], [], pause)
+                self._pause(pause)
                 pause = min(2.0, pause * 2)
                 continue
             self._note("connected again")
             return
 
 
-def with_name(options: ConsumerOptions, name: str) -> ConsumerOptions:
-    """Return the options for a consumer of that name."""
-    return replace(options, consumer=name)
-
-
-__all__ = ["Consumer", "NameInUse", "Sink", "with_name"]
+__all__ = ["Consumer", "HandlerBroken", "NameInUse", "Sink"]

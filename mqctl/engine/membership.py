@@ -7,7 +7,7 @@ and dropped only while it still names its holder.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mqctl.core.assignment import Member, Slot
+from mqctl.core.assignment import FIXED, Member, Slot
 from mqctl.engine.session import Session
 from mqctl.store import scripts
 from mqctl.store.wire import Command, Reply
@@ -19,6 +19,7 @@ class Membership:
 
     `recent_ms` is how old a member's last beat may be for it to count as there: less
     than the life of a lease, so that nothing is handed to a member that has died.
+    `beaten_ms` is when I last beat, by the server's clock.
     """
 
     session: Session
@@ -26,6 +27,7 @@ class Membership:
     me: Member
     ttl_ms: int
     recent_ms: int
+    beaten_ms: int = 0
 
     def look(
         self, slots: Iterable[Slot], *, beat: bool = True
@@ -42,6 +44,8 @@ class Membership:
         commands += [("GET", self.lease(slot)) for slot in listed]
         seen, *holders = wire.calls(commands)
         session.clock.follow(int(seen[0]))
+        if beat:
+            self.beaten_ms = int(seen[0])
         oldest = int(seen[0]) - self.recent_ms
         members = [
             Member.parse(raw)
@@ -54,14 +58,36 @@ class Membership:
         }
         return [m for m in members if m is not None], held
 
-    def scores(self) -> Mapping[str, int]:
-        """Return each live consumer's last sign of life; one trip, no beat."""
+    def last_beat(self) -> int | None:
+        """Return my name's last sign of life, whoever gave it; one trip, no beat."""
         wire = self.session.wire
         key = self.session.keys.members(self.group)
         (seen,) = wire.calls([scripts.beat_member(wire, key, self.ttl_ms, "")])
         rows = zip(seen[1::2], seen[2::2], strict=True)
         parsed = ((Member.parse(raw), int(float(score))) for raw, score in rows)
-        return {m.consumer: score for m, score in parsed if m is not None}
+        mine = (s for m, s in parsed if m and m.consumer == self.me.consumer)
+        return max(mine, default=None)
+
+    def claim(self) -> bool:
+        """Beat for the first time; False when my very name is there already."""
+        key, now = self.session.keys.members(self.group), self.session.clock.now_ms()
+        added, _ = self.session.wire.calls(
+            [
+                ("ZADD", key, "NX", now, self.me.format()),
+                ("PEXPIRE", key, self.ttl_ms),
+            ]
+        )
+        return bool(added)
+
+    def evict(self, score: int) -> None:
+        """Forget the members whose last sign of life was just then."""
+        key = self.session.keys.members(self.group)
+        self.session.wire.call("ZREMRANGEBYSCORE", key, score, score)
+
+    def retire(self) -> None:
+        """Take part in no share any more; the name stays in use until `leave`."""
+        self.leave()
+        self.me = Member(self.me.consumer, FIXED, 0)
 
     def leave(self) -> None:
         """Take the own name out of the group at once."""

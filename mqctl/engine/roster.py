@@ -1,13 +1,13 @@
 """Which partitions this consumer has: topics, groups, beats, leases, hand-overs."""
 
+import select
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from mqctl.codecs import native
-from mqctl.core import assignment
+from mqctl.core import assignment, ids
 from mqctl.core.assignment import FIXED, Member, Slot
-from mqctl.core.errors import BadUsage, LostLease, NameInUse, NotFound
-from mqctl.core.ids import before
+from mqctl.core.errors import BadUsage, NameInUse, NotFound, OutOfMemory, WrongType
 from mqctl.core.names import check_new_group
 from mqctl.core.options import ConsumerOptions
 from mqctl.core.positions import Position, parse_position
@@ -15,10 +15,15 @@ from mqctl.engine import topics
 from mqctl.engine.assigned import Assigned
 from mqctl.engine.membership import Membership
 from mqctl.engine.session import Session
+from mqctl.engine.standing import delivered
 from mqctl.store import scripts
-from mqctl.store.wire import Reply, ServerError
+from mqctl.store.wire import ServerError
 
 _RECENT_BEATS = 3
+_LONGEST_BEAT = 1.0  # seconds between two beats of any consumer
+_LOOK_PAUSE = 0.05
+_GIVE_UP_SHARE = 1 / 3  # of a lease that must be left for anything to be written
+_MENDABLE = frozenset({"NOGROUP", "UNBLOCKED", "WRONGTYPE"})
 
 
 @dataclass(slots=True)
@@ -34,6 +39,7 @@ class Roster:
     """Keeps `parts`, the partitions held, in line with the group.
 
     `strangers` are topics of which somebody who does not beat holds a lease.
+    `repeated` counts messages that were in hand when their partition was lost.
     """
 
     def __init__(
@@ -60,14 +66,16 @@ class Roster:
             options.beat_ms * _RECENT_BEATS,
         )
         self._counts: dict[str, int | None] = dict.fromkeys(options.topics)
-        self._members: list[Member] = []
-        self._holders: dict[Slot, str | None] = {}
+        self._grouped: set[Slot] = set()
         self._free: dict[Slot, int] = {}
         self._timers = _Timers()
         self._waited: set[str] = set()
         self._leaving = False
         self.parts: dict[Slot, Assigned] = {}
         self.strangers: set[str] = set()
+        self.repeated = 0
+        self._retired = False
+        self._displaced = False
 
     # -- joining --------------------------------------------------------------
 
@@ -104,65 +112,80 @@ class Roster:
                     )
 
     def _take_name(self) -> None:
-        """Make sure that nobody alive has the name: its beat must have stopped."""
-        seen = self._membership.scores().get(self._me.consumer)
-        if seen is None:
-            return
+        """Take the name, from nobody or from a consumer whose beat has stopped.
+
+        Of several that try at once one succeeds.
+        """
+        wait_for = 2 * _LONGEST_BEAT + 0.2
         clock = self._session.clock
-        until = clock.monotonic() + 2 * self._options.beat_ms / 1000 + 0.2
-        while clock.monotonic() < until:
-            score = self._membership.scores().get(self._me.consumer)
-            if score is None:
-                return
-            if score != seen:
-                raise NameInUse(
-                    f"consumer {self._me.consumer} is already running in group "
-                    f"{self._options.group}",
-                    hint="leave --consumer out to get a name of your own",
-                    group=self._options.group,
-                )
-            self._pause(0.05)
+        while True:
+            seen = self._membership.last_beat()
+            if seen is None:
+                if self._membership.claim():
+                    return
+                continue
+            until = clock.monotonic() + wait_for
+            while (score := self._membership.last_beat()) == seen:
+                if clock.monotonic() > until:
+                    self._membership.evict(seen)
+                    break
+                select.select([], [], [], _LOOK_PAUSE)
+            if score not in {seen, None}:
+                raise self._name_in_use()
 
-    def _pause(self, seconds: float) -> None:
-        import select
-
-        select.select([], [], [], seconds)
+    def _name_in_use(self) -> NameInUse:
+        return NameInUse(
+            f"consumer {self._me.consumer} is already running in group "
+            f"{self._options.group}",
+            hint="leave --consumer out to get a name of your own",
+            group=self._options.group,
+        )
 
     def _begin(self, slots: Iterable[Slot]) -> None:
-        """Create the group where it is missing, at the position asked for."""
+        """Create the group where it is missing, at the position asked for.
+
+        A partition that a group has not seen yet begins at its start.
+        """
         listed = list(slots)
         position = parse_position(self._options.position, self._session.clock.now_ms())
         states = self._groups(listed)
+        self._grouped.update(listed)
         missing = [slot for slot in listed if states[slot] is None]
+        known = {topic for topic, index in listed if states[topic, index] is not None}
+        if known and self._options.position != "start":
+            self._note(
+                f"group {self._options.group} exists: it goes on where it was, "
+                "--from has no effect"
+            )
         if not missing:
-            if self._options.position != "start" and listed:
-                self._note(
-                    f"group {self._options.group} exists: it goes on where it was, "
-                    "--from has no effect"
-                )
             return
         check_new_group(self._options.group)
-        starts = self._starts(missing, position)
+        starts = self._starts([s for s in missing if s[0] not in known], position)
         committed = self._committed(missing)
-        self._create({slot: committed.get(slot, starts[slot]) for slot in missing})
+        self._create(
+            {slot: committed.get(slot, starts.get(slot, "0-0")) for slot in missing}
+        )
 
     def _groups(self, slots: list[Slot]) -> dict[Slot, str | None]:
         """Return the group's last delivered id in each partition, None = no group."""
         replies = self._session.wire.batch(
             [("XINFO", "GROUPS", self._stream(slot)) for slot in slots]
         )
-        return {s: self._delivered(r) for s, r in zip(slots, replies, strict=True)}
+        states: dict[Slot, str | None] = {}
+        for slot, reply in zip(slots, replies, strict=True):
+            if isinstance(reply, ServerError) and reply.kind == "WRONGTYPE":
+                raise self._no_stream(slot)
+            states[slot] = delivered(reply, self._options.group)
+        return states
 
-    def _delivered(self, reply: Reply) -> str | None:
-        if isinstance(reply, ServerError):
-            if reply.kind == "WRONGTYPE":
-                raise reply.explained("looking at the group")
-            return None
-        for row in reply:
-            info = dict(zip(row[::2], row[1::2], strict=True))
-            if info[b"name"] == self._options.group.encode():
-                return str(info[b"last-delivered-id"].decode())
-        return None
+    def _no_stream(self, slot: Slot) -> WrongType:
+        topic, index = slot
+        return WrongType(
+            f"partition {index} of topic {topic} is of the wrong type: "
+            f"{self._stream(slot)} is not a stream",
+            topic=topic,
+            partition=index,
+        )
 
     def _starts(self, slots: list[Slot], position: Position) -> dict[Slot, str]:
         """Return the id after which the group begins, for each partition."""
@@ -174,17 +197,16 @@ class Roster:
                 for slot in slots
             ]
         )
-        newest = sorted(
-            (
-                (tuple(map(int, raw.decode().split("-"))), slot)
-                for slot, entries in zip(slots, replies, strict=True)
-                for raw, _ in entries
-            ),
-            reverse=True,
-        )[: position.last]
-        starts = dict.fromkeys(slots, "$")
-        for (ms, seq), slot in newest:
-            starts[slot] = before(f"{ms}-{seq}")
+        found = {
+            slot: [ids.parse(raw.decode()) for raw, _ in entries]
+            for slot, entries in zip(slots, replies, strict=True)
+        }
+        newest = sorted((i, slot) for slot, rows in found.items() for i in rows)
+        chosen = newest[-position.last :] if position.last else []
+        # Behind all that was there: what is appended meanwhile is newer still.
+        starts = {s: _text(rows[0]) if rows else "0-0" for s, rows in found.items()}
+        for entry_id, slot in reversed(chosen):
+            starts[slot] = ids.before(_text(entry_id))
         return starts
 
     def _committed(self, slots: list[Slot]) -> dict[Slot, str]:
@@ -260,6 +282,7 @@ class Roster:
                 self._note(f"topic {topic} is there: {now} partitions")
 
     def _wait_for(self, topic: str, *, deleted: bool) -> None:
+        self._grouped = {slot for slot in self._grouped if slot[0] != topic}
         for part in [p for p in self.parts.values() if p.topic == topic]:
             self.drop(part, "the topic was deleted", release=True)
         if topic in self._waited or self._options.exit_when_empty:
@@ -281,56 +304,97 @@ class Roster:
 
     def pulse(self, now: float) -> None:
         """Do what is due: renew, look for topics, beat, take and shed partitions."""
-        self.keep(now)
-        if self._leaving:
+        beats = now >= self._timers.beat
+        if self._retired or not beats:
+            self.keep(now)
             return
+        self._watch_out(now)
+        self._renew_all(now)
         if now >= self._timers.refresh:
-            waiting = bool(self._waited)
-            pause = self._options.beat_ms if waiting else self._options.rebalance_ms
+            options = self._options
+            pause = options.beat_ms if self._waited else options.rebalance_ms
             self._timers.refresh = now + pause / 1000
             self._refresh()
-        if now >= self._timers.beat:
-            self._timers.beat = now + self._options.beat_ms / 1000
-            self._rebalance()
+        self._timers.beat = now + self._options.beat_ms / 1000
+        self._rebalance()
 
     def keep(self, now: float) -> None:
         """Only renew leases and give signs of life, whatever else is going on."""
+        self._watch_out(now)
+        self._renew_all(now)
+        if now >= self._timers.beat:
+            self._timers.beat = now + self._options.beat_ms / 1000
+            self._membership.look([])
+
+    def _watch_out(self, now: float) -> None:
+        """After standing still for long: end if somebody has taken the name.
+
+        His leases and entries look like mine, so nothing may be touched any more.
+        """
+        stood = now - self._timers.beat > self._options.lease_ttl_ms / 1000
+        if self._options.consumer is None or not self._membership.beaten_ms:
+            return
+        if stood and (self._membership.last_beat() or 0) > self._membership.beaten_ms:
+            self._displaced = True
+            self.parts.clear()
+            raise self._name_in_use()
+
+    def _renew_all(self, now: float) -> None:
         if now >= self._timers.renew:
             self._timers.renew = now + self._options.renew_ms / 1000
             self.renew(list(self.parts.values()))
-            if not self._leaving:
-                self._membership.look([])
+
+    def sure(self, part: Assigned) -> bool:
+        """Make sure that the lease is still mine before anything is written."""
+        if part.slot not in self.parts:
+            return False
+        now, ttl = self._session.clock.monotonic(), self._options.lease_ttl_ms / 1000
+        if now - part.held_at < ttl * (1 - _GIVE_UP_SHARE):
+            return True
+        self._watch_out(now)
+        return self.renew([part])
 
     def renew(self, parts: list[Assigned]) -> bool:
-        """Renew leases; drop those that are lost. True when all are still mine."""
+        """Renew leases; drop those that are lost. True when all are still mine.
+
+        A lease that is free although it cannot have run out was deleted by somebody:
+        it is taken again.
+        """
         sent = self._session.clock.monotonic()
         kept = set(self._membership.renew(part.slot for part in parts))
+        alive = sent - self._options.lease_ttl_ms / 1000
+        deleted = [
+            part.slot
+            for part in parts
+            if part.slot not in kept and part.held_at > alive
+        ]
+        if deleted:
+            kept.update(self._membership.acquire(deleted))
         for part in parts:
             if part.slot in kept:
                 part.held_at = sent
             else:
-                self.drop(part, "its lease ran out")
+                self.drop(part, "its lease is gone")
         return len(kept) == len(parts)
 
     def _rebalance(self) -> None:
         slots = self.selected()
-        self._members, self._holders = self._membership.look(slots)
+        members, holders = self._membership.look(slots)
         me = self._me.consumer
-        live = {member.consumer for member in self._members}
+        live = {member.consumer for member in members}
         self.strangers = {
             slot[0]
-            for slot, holder in self._holders.items()
+            for slot, holder in holders.items()
             if holder is not None and holder not in live
         }
-        for slot, part in list(self.parts.items()):
-            if self._holders.get(slot, me) != me:
-                self.drop(part, f"{self._holders[slot]} holds it")
-        self._free = assignment.count_free(self._holders, self._free)
+        self.renew([p for s, p in self.parts.items() if holders.get(s, me) != me])
+        holders.update((slot, me) for slot in self.parts)
+        self._free = assignment.count_free(holders, self._free)
         decided = assignment.plan(
             me=me,
             subscription=self._me.subscription,
-            members=self._members,
-            holders=self._holders,
+            members=members,
+            holders=holders,
             max_partitions=self._options.max_partitions,
             free_rounds=self._free,
             busy={s for s, p in self.parts.items() if not p.idle},
@@ -339,7 +403,7 @@ class Roster:
         shed = dict(decided.shed)
         for slot, part in self.parts.items():
             part.shed_to = shed.get(slot)
-        mine = [s for s, h in self._holders.items() if h == me and s not in self.parts]
+        mine = [s for s, h in holders.items() if h == me and s not in self.parts]
         self._adopt([*mine, *decided.take])
 
     def _adopt(self, slots: list[Slot]) -> None:
@@ -347,22 +411,52 @@ class Roster:
         if not slots:
             return
         sent = self._session.clock.monotonic()
-        gained = self._membership.acquire(slots)
+        try:
+            gained = self._membership.acquire(slots)
+        except OutOfMemory:  # not now: what cannot be settled is not to be begun
+            return
         states = self._groups(gained)
         lost = [slot for slot in gained if states[slot] is None]
         if lost:
-            committed = self._committed(lost)
-            starts = {slot: committed.get(slot, "0-0") for slot in lost}
-            self._create(starts)
-            states.update(starts)
+            self._refresh()
+            there = set(self.selected())
+            states.update(self._restore([slot for slot in lost if slot in there]))
+            gained = [slot for slot in gained if slot in there]
+            self._membership.give({slot: None for slot in lost if slot not in there})
         keys, group = self._session.keys, self._options.group
         self._session.wire.calls(
             [("HSETNX", keys.commit(t, i), group, "0-0") for t, i in gained]
         )
+        self._grouped.update(gained)
         for slot in gained:
             self.parts[slot] = Assigned(
                 slot, self._stream(slot), sent, last_id=states[slot] or "0-0"
             )
+
+    def _restore(self, slots: list[Slot]) -> dict[Slot, str]:
+        """Make the group again where it is missing, at what it had finished.
+
+        Raises NotFound when it was deleted on purpose: the partition is there, and
+        nothing says any more how far the group had come.
+        """
+        group, committed = self._options.group, self._committed(slots)
+        known = [slot for slot in slots if slot in self._grouped]
+        there = self._session.wire.calls(("EXISTS", self._stream(s)) for s in known)
+        for slot, exists in zip(known, there, strict=True):
+            if exists and slot not in committed:
+                raise NotFound(
+                    f"group {group} of topic {slot[0]} was deleted",
+                    topic=slot[0],
+                    group=group,
+                )
+        starts = {slot: committed.get(slot, "0-0") for slot in slots}
+        for topic, index in known:
+            self._note(
+                f"the group {group} was gone from {topic}[{index}]: "
+                f"made again after {starts[topic, index]}"
+            )
+        self._create(starts)
+        return starts
 
     # -- losing and leaving ---------------------------------------------------
 
@@ -374,31 +468,46 @@ class Roster:
             self._membership.give({part.slot: None})
         elif part.in_hand():
             topic, index = part.slot
-            lost = LostLease(f"lost {topic}[{index}]: {why}")
             count = len(part.in_hand())
-            self._note(f"{lost.message}; {count} messages in hand may be repeated")
+            self.repeated += count
+            self._note(
+                f"lost {topic}[{index}]: {why}; "
+                f"{count} messages in hand may be repeated"
+            )
 
-    def mend(self, parts: list[Assigned], error: ServerError) -> None:
-        """Find out why a group read failed: a lost group, a deleted topic, a type."""
-        if error.kind not in {"NOGROUP", "UNBLOCKED"}:
+    def mend(self, parts: list[Assigned], error: ServerError | None = None) -> None:
+        """Find out what is wrong after an error: a lost group, a deleted topic.
+
+        Raises WrongType, NotFound for a group that was deleted, and any error that
+        is of another kind.
+        """
+        if error is not None and error.kind not in _MENDABLE:
             raise error.explained("reading")
         self._refresh()
-        left = [part for part in parts if part.slot in self.parts]
-        states = self._groups([part.slot for part in left])
-        lost = [part.slot for part in left if states[part.slot] is None]
-        committed = self._committed(lost)
-        for topic, index in lost:
-            start = committed.get((topic, index), "0-0")
-            self._note(
-                f"the group {self._options.group} was gone from {topic}[{index}]: "
-                f"made again after {start}"
-            )
-        self._create({slot: committed.get(slot, "0-0") for slot in lost})
+        left = [part.slot for part in parts if part.slot in self.parts]
+        states = self._groups(left)
+        self._restore([slot for slot in left if states[slot] is None])
 
-    def release(self, parts: list[Assigned], *, stopping: bool) -> None:
+    def catch_up(self, parts: list[Assigned]) -> None:
+        """Learn anew how far the group has been delivered in these partitions."""
+        states = self._groups([part.slot for part in parts])
+        for part in parts:
+            part.last_id = states[part.slot] or part.last_id
+
+    @property
+    def retired(self) -> bool:
+        """Tell whether it takes no more partitions."""
+        return self._retired
+
+    def retire(self) -> None:
+        """Take no more partitions; shares are computed without me from now on."""
+        if not self._retired:
+            self._retired = True
+            self._membership.retire()
+
+    def release(self, parts: list[Assigned]) -> None:
         """Hand over idle partitions: shed ones to their receiver, else by share."""
-        if stopping:
-            self._leaving = True
+        if self._retired:
             given = self._handover([part.slot for part in parts])
         else:
             given = {part.slot: part.shed_to for part in parts}
@@ -408,7 +517,6 @@ class Roster:
         self._forget_name(parts)
 
     def _handover(self, mine: list[Slot]) -> dict[Slot, str | None]:
-        self._membership.leave()
         members, holders = self._membership.look(self.selected(), beat=False)
         return assignment.handover(
             me=self._me.consumer,
@@ -431,16 +539,18 @@ class Roster:
             ]
         )
 
-    def leave(self, parts: list[Assigned]) -> None:
+    def leave(self) -> None:
         """Leave the group; leases still held go to others, work in them stays."""
-        if parts:
-            self.release(parts, stopping=True)
-        else:
-            self._membership.leave()
+        if self._displaced:
+            return
+        self.retire()
+        if self.parts:
+            self.release(list(self.parts.values()))
+        self._membership.leave()
 
     def recover(self) -> None:
         """Go on after a new connection: keep what is still mine, read it anew."""
-        self._timers = _Timers()
+        self._timers.renew = self._timers.refresh = 0.0
         self.renew(list(self.parts.values()))
         for part in self.parts.values():
             part.queue.clear()
@@ -450,4 +560,5 @@ class Roster:
         return self._session.keys.partition(*slot)
 
 
-__all__ = ["NotFound", "Roster"]
+def _text(entry_id: tuple[int, int]) -> str:
+    return f"{entry_id[0]}-{entry_id[1]}"

@@ -31,12 +31,12 @@ def standing(
     listed = list(slots)
     streams = [session.keys.partition(topic, index) for topic, index in listed]
     infos = session.wire.batch([("XINFO", "GROUPS", s) for s in streams])
-    delivered = [_delivered(info, group) for info in infos]
+    lasts = [delivered(info, group) for info in infos]
     replies = iter(
         session.wire.batch(
             [
                 command
-                for stream, last in zip(streams, delivered, strict=True)
+                for stream, last in zip(streams, lasts, strict=True)
                 for command in (
                     ("XRANGE", stream, f"({last}" if last else "-", "+", "COUNT", 1),
                     ("XPENDING", stream, group, "IDLE", claim_idle_ms, "-", "+", 1),
@@ -64,7 +64,7 @@ def standing(
     return Standing(startable, pending, delayed, next_ms)
 
 
-def _delivered(info: object, group: str) -> str | None:
+def delivered(info: object, group: str) -> str | None:
     """Return a group's last delivered id, None when it has none here."""
     if isinstance(info, ServerError) or not isinstance(info, list):
         return None

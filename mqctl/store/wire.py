@@ -166,6 +166,13 @@ class Wire:
             what = "connection closed" if error is None else str(error)
         return ConnectionLost(f"lost the server at {self.address}: {what}", self.owed)
 
+    def abort(self) -> None:
+        """End whatever waits for a reply; callable from another thread."""
+        try:
+            self._sock.shutdown(socket.SHUT_RDWR)
+        except OSError:  # closed already
+            return
+
     def close(self) -> None:
         """Close the connection; owed replies are lost."""
         self._sock.close()

@@ -1,0 +1,186 @@
+"""Handing out to a handler: one message of a partition at a time, results settled."""
+
+from dataclasses import dataclass, field
+
+from mqctl.core import verdict
+from mqctl.core.assignment import Slot
+from mqctl.core.errors import HandlerBroken
+from mqctl.core.handler import Result
+from mqctl.core.message import Death, Delivery
+from mqctl.core.options import ConsumerOptions
+from mqctl.engine.assigned import Assigned
+from mqctl.engine.burial import Burial
+from mqctl.engine.credit import Credit
+from mqctl.engine.ending import Ending
+from mqctl.engine.mover import Mover
+from mqctl.engine.pool import Finished, Pool
+from mqctl.engine.roster import Roster
+from mqctl.engine.session import Session
+from mqctl.engine.settle import Step
+from mqctl.store.wire import Command
+
+
+@dataclass(slots=True)
+class Working:
+    """Starts handlers and turns their results into what is to be settled.
+
+    `active` is when (monotonic) one last started or ended; `broken` is why none can
+    be started at all.
+    """
+
+    session: Session
+    options: ConsumerOptions
+    name: str
+    pool: Pool
+    roster: Roster
+    mover: Mover
+    burial: Burial
+    credit: Credit
+    ending: Ending
+    active: float
+    broken: HandlerBroken | None = None
+    _running: dict[Slot, Delivery] = field(default_factory=dict)
+
+    # -- starting -------------------------------------------------------------
+
+    def hand_out(self) -> bool:
+        """Start handlers where they are free, the longest unserved partition first."""
+        starting: list[tuple[Assigned, Delivery]] = []
+        for part in sorted(self.roster.parts.values(), key=lambda p: p.touched):
+            if len(starting) >= self.pool.free:
+                break
+            waits = not part.queue or part.busy is not None or part.shed_to
+            if not waits and self.roster.sure(part):
+                starting.append((part, part.queue.popleft()))
+        if not starting:
+            return False
+        self._mark(starting)
+        for part, delivery in starting:
+            part.busy = self._running[part.slot] = delivery
+            part.touched = self.active = self.session.clock.monotonic()
+            self.credit.summary.received += 1
+            self.pool.start(part.slot, delivery)
+        if self.credit.used_up:
+            self.ending.ask()
+        return True
+
+    def _mark(self, starting: list[tuple[Assigned, Delivery]]) -> None:
+        """Note in Redis that handling starts: count - 1 = starts that never ended."""
+        self.session.wire.calls(
+            [
+                (*self._claim(part, d), "RETRYCOUNT", d.deliveries + 1, "JUSTID")
+                for part, d in starting
+            ]
+        )
+
+    def _claim(self, part: Assigned, delivery: Delivery) -> Command:
+        group = self.options.group
+        return ("XCLAIM", part.stream, group, self.name, 0, delivery.message.id)
+
+    # -- results --------------------------------------------------------------
+
+    def absorb(self) -> bool:
+        """Take in results; return whether there were any.
+
+        A partition that was lost and came back while a handler still runs for it goes
+        on waiting for that handler.
+        """
+        for slot, delivery in self._running.items():
+            part = self.roster.parts.get(slot)
+            if part is not None and part.busy is None:
+                part.busy = delivery
+        finished = self.pool.finished()
+        for answer in finished:
+            self._conclude(answer)
+        self._freshen()
+        return bool(finished)
+
+    def _conclude(self, answer: Finished) -> None:
+        self.active = self.session.clock.monotonic()
+        self._running.pop(answer.slot, None)
+        if answer.broken is not None:
+            self.broken = self.broken or answer.broken
+            self.ending.ask()
+        if answer.result.stop:
+            self.ending.ask()
+        part = self.roster.parts.get(answer.slot)
+        if part is not None and part.busy is answer.delivery:
+            part.busy = None
+            self._decide(part, answer.delivery, answer.result)
+
+    def _freshen(self) -> None:
+        """Keep entries in long work from looking abandoned."""
+        now = self.session.clock.monotonic()
+        stale = [
+            (part, part.busy)
+            for part in self.roster.parts.values()
+            if part.busy is not None and now >= part.touched + self._freshness
+        ]
+        for part, _ in stale:
+            part.touched = now
+        self.session.wire.calls([(*self._claim(p, d), "JUSTID") for p, d in stale])
+
+    @property
+    def _freshness(self) -> float:
+        return self.options.claim_idle_ms / 3000
+
+    def _decide(self, part: Assigned, delivery: Delivery, result: Result) -> None:
+        options = self.options
+        decided = verdict.decide(
+            result,
+            attempt=delivery.attempt,
+            limit=delivery.limit,
+            base_ms=options.retry_base_ms,
+            cap_ms=options.retry_cap_ms,
+        )
+        match decided:
+            case verdict.Ack():
+                part.acks.append(delivery.message.id)
+            case verdict.Retry():
+                part.steps.append(self.mover.step(delivery, decided))
+            case verdict.Dead():
+                part.steps.append(self._bury(part, delivery, decided, result))
+            case verdict.Release():
+                self.credit.summary.received -= 1
+                part.queue.appendleft(delivery)
+            case verdict.Defer():
+                return
+
+    def _bury(
+        self,
+        part: Assigned,
+        delivery: Delivery,
+        decided: verdict.Dead,
+        result: Result,
+    ) -> Step:
+        death = Death(
+            decided.reason,
+            decided.detail,
+            group=self.options.group,
+            consumer=self.name,
+            attempts=delivery.attempt,
+            exit_code=result.exit_code,
+            signal=result.signal,
+            stderr=result.stderr,
+        )
+        strangers = part.topic in self.roster.strangers
+        return self.burial.step(delivery.message, death, strangers=strangers)
+
+    # -- ending ---------------------------------------------------------------
+
+    def next_timer(self) -> float:
+        """Return when (monotonic) an entry in work must be kept fresh."""
+        busy = (p for p in self.roster.parts.values() if p.busy is not None)
+        return min((p.touched + self._freshness for p in busy), default=float("inf"))
+
+    def drain(self) -> None:
+        """Tell the handler that no more will come."""
+        self.pool.drain()
+
+    def kill(self) -> None:
+        """Stop what runs at once; it is given back."""
+        self.pool.kill()
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self.pool.close()
