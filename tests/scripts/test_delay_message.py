@@ -1,37 +1,54 @@
-from typing import Any
+import pytest
 
 from tests.scripts.conftest import KEYS, TOPIC, Scripts
 
-ITEM = KEYS.retry_item(TOPIC, "u1")
-RETRIES = KEYS.retries(TOPIC)
-DEDUPE = "d{orders}"
+RETRIES, ITEM = KEYS.retries(TOPIC), KEYS.retry_item(TOPIC, "1")
+ONCE = f"streaming:mq:dedupe:{TOPIC}:key"
+FIELDS = [b"payload", bytes(range(256))]
 
 
-def delayed(lua: Scripts, *, delay: Any = "", due: Any = "", ttl: Any = "") -> Any:
-    keys = [ITEM, RETRIES, *([DEDUPE] if ttl else [])]
-    return lua.run("delay_message", keys, delay, due, ttl, "retry:u1", "payload", "x")
+def delay(
+    lua: Scripts, after: object, due: object = "", *, ttl: object = ""
+) -> list[object]:
+    keys = [ITEM, RETRIES] + ([ONCE] if ttl else [])
+    found: list[object] = lua.run(
+        "delay_message", keys, after, due, ttl, "retry:1", *FIELDS
+    )
+    return found
 
 
-def test_a_delay_counts_from_the_servers_clock(lua: Scripts) -> None:
+@pytest.mark.parametrize("after", [0, 1500, 10**12])
+def test_a_delay_counts_from_now_by_the_servers_clock(lua: Scripts, after: int) -> None:
     before = lua.now_ms()
-
-    stored, due = delayed(lua, delay=5_000)
-
+    stored, due = delay(lua, after)
     assert stored == 1
-    assert before + 5_000 <= due <= lua.now_ms() + 5_000
-    assert lua.call("ZRANGE", RETRIES, 0, -1) == [ITEM.encode()]
+    assert isinstance(due, int)
+    assert before + after <= due <= lua.now_ms() + after
     assert int(lua.call("ZSCORE", RETRIES, ITEM)) == due
-    assert lua.hash(ITEM) == {b"payload": b"x"}
+    assert lua.call("HGETALL", ITEM) == FIELDS
 
 
 def test_a_due_time_is_taken_as_it_is(lua: Scripts) -> None:
-    assert delayed(lua, due=1_900_000_000_000) == [1, 1_900_000_000_000]
+    assert delay(lua, "", 4_102_444_800_123) == [1, 4_102_444_800_123]
+    assert lua.call("ZSCORE", RETRIES, ITEM) == b"4102444800123"
 
 
-def test_a_known_dedupe_key_stores_nothing(lua: Scripts) -> None:
-    delayed(lua, delay=1, ttl=60_000)
+def test_a_message_known_by_its_key_is_not_stored_again(lua: Scripts) -> None:
+    assert delay(lua, 1000, ttl=60_000)[0] == 1
     lua.call("DEL", ITEM, RETRIES)
+    assert delay(lua, 1000, ttl=60_000) == [0, b"retry:1"]
+    assert lua.call("EXISTS", ITEM, RETRIES) == 0
+    assert 0 < lua.call("PTTL", ONCE) <= 60_000
 
-    assert delayed(lua, delay=1, ttl=60_000) == [0, b"retry:u1"]
-    assert not lua.call("EXISTS", ITEM)
-    assert not lua.call("EXISTS", RETRIES)
+
+def test_without_a_key_nothing_is_remembered(lua: Scripts) -> None:
+    delay(lua, 1000)
+    assert delay(lua, 1000)[0] == 1
+    assert lua.call("EXISTS", ONCE) == 0
+
+
+def test_an_item_that_gets_no_due_time_is_not_remembered(lua: Scripts) -> None:
+    lua.call("SET", RETRIES, "no set")
+    with pytest.raises(Exception, match="WRONGTYPE"):
+        delay(lua, 1000, ttl=60_000)
+    assert lua.call("EXISTS", ONCE) == 0
