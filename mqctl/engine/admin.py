@@ -22,13 +22,18 @@ _PAGE = 1000  # pending entries read at once
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """A stream: entries in it and ever added to it, ids of the oldest and newest."""
+    """A stream: entries in it and ever added to it, ids of the oldest and newest.
+
+    `generated_id` is the highest id it ever gave out, `deleted_id` the highest one
+    that was deleted (None: the server does not tell).
+    """
 
     length: int = 0
     entries_added: int | None = 0
     first_id: str | None = None
     last_id: str | None = None
     generated_id: str = "0-0"
+    deleted_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,7 @@ def backlogs(
 
     A group that is not on a stream has been given nothing of it. The count is exact
     when nothing or everything is undelivered, else the server's, None when it has
-    none.
+    none and its counters do not tell either.
     """
     replies = trips(
         session,
@@ -105,11 +110,21 @@ def backlogs(
             made.append(Backlog(0, 0))
             continue
         oldest = rows[0][0].decode()
-        lag = group.lag or None if group else None
-        if oldest == info.first_id:
-            lag = info.length
+        lag = info.length if oldest == info.first_id else _lag(info, group)
         made.append(Backlog(lag, max(0, now - ids.parse(oldest)[0])))
     return made
+
+
+def _lag(info: StreamInfo, group: GroupInfo | None) -> int | None:
+    """Return a count that is above 0, None when nothing vouches for it."""
+    if group is None or group.lag:
+        return group.lag if group else None
+    # Redis gives up when the last delivered entry itself was deleted, too.
+    if info.entries_added is None or not group.entries_read or not info.deleted_id:
+        return None
+    if ids.parse(info.deleted_id) > ids.parse(group.delivered_id):
+        return None
+    return max(0, info.entries_added - group.entries_read) or None
 
 
 def pending(
@@ -249,12 +264,14 @@ def _infos(session: Session, commands: list[Command]) -> list[Reply]:
 def _stream(row: list[Reply]) -> StreamInfo:
     fields = fields_of(row)
     first, last = fields[b"first-entry"], fields[b"last-entry"]
+    deleted = fields.get(b"max-deleted-entry-id")
     return StreamInfo(
         length=fields[b"length"],
         entries_added=fields.get(b"entries-added"),
         first_id=first[0].decode() if first else None,
         last_id=last[0].decode() if last else None,
         generated_id=fields[b"last-generated-id"].decode(),
+        deleted_id=deleted.decode() if deleted else None,
     )
 
 

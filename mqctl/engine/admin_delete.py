@@ -152,7 +152,7 @@ def _scanned(session: Session, topic: str, owned: re.Pattern[str]) -> Iterator[s
     ):
         for name in admin.scan(session, pattern):
             if owned.match(name) or (
-                name.startswith(lease) and not _claimed(session, name, others)
+                name.startswith(lease) and not _claimed(session, topic, name, others)
             ):
                 yield name
 
@@ -175,16 +175,19 @@ def _owned(keys: KeySpace, topic: str) -> re.Pattern[str]:
     return re.compile(rf"(?:{'|'.join(forms)})\Z")
 
 
-def _claimed(session: Session, lease: str, others: Iterable[str]) -> bool:
-    """Tell whether a lease's name reads as another topic's, of a group it has.
+def _claimed(session: Session, topic: str, lease: str, others: Iterable[str]) -> bool:
+    """Tell whether a lease's name reads as another topic's.
 
-    `a:b:c:0` may be topic `a`, group `b:c`, or topic `a:b`, group `c`.
+    `a:b:c:0` may be topic `a`, group `b:c`, or topic `a:b`, group `c`. The longer
+    topic has it, as new groups hold no colon; unless the shorter one has that group.
     """
     keys = session.keys
     for other in others:
         prefix = f"{keys.control}:lease:{other}:"
         if not lease.startswith(prefix):
             continue
+        if len(other) > len(topic):
+            return True
         group = lease.removeprefix(prefix).rpartition(":")[0]
         count = topics.count(session, other)
         streams = [keys.partition(other, i) for i in range(count)]
