@@ -79,9 +79,9 @@ def register(app: typer.Typer) -> None:
 
         Example: mqctl docs build
         """
-        from mqctl.cli import completion, man
+        from mqctl.cli import commands, completion, man
 
-        root = tree(app)
+        root = tree(commands.app)
         written = {f"completions/{k}": v for k, v in completion.scripts(root).items()}
         written |= {f"man/{name}": page for name, page in man.pages(root).items()}
         try:
@@ -103,7 +103,7 @@ def tree(app: typer.Typer) -> Node:
 
 def _node(found: Any, name: str, parent: Any) -> Node:  # noqa: ANN401
     context = typer.Context(found, info_name=name, parent=parent)
-    below = getattr(found, "commands", {})
+    below = found.list_commands(context) if hasattr(found, "list_commands") else ()
     parameters = [p for p in found.get_params(context) if not p.hidden]
     return Node(
         path=context.command_path,
@@ -120,8 +120,8 @@ def _node(found: Any, name: str, parent: Any) -> Node:  # noqa: ANN401
         ),
         children=tuple(
             _node(child, name, context)
-            for name, child in below.items()
-            if not child.hidden
+            for name in below
+            if not (child := found.get_command(context, name)).hidden
         ),
     )
 

@@ -58,8 +58,7 @@ class Group(_Helpful, TyperGroup):
         if args and self.get_command(ctx, args[0]) is None:
             from difflib import get_close_matches
 
-            shown = [n for n, c in self.commands.items() if not c.hidden]
-            near = get_close_matches(args[0], shown, 1)
+            near = get_close_matches(args[0], self.list_commands(ctx), 1)
             meant = f", did you mean {near[0]}?" if near else ""
             raise NoSuchCommand(f"no such command: {args[0]}{meant}", ctx) from None
         return super().resolve_command(ctx, args)

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from mqctl import __version__
-from mqctl.cli.commands import app
+from mqctl.cli.commands import PLACES, app
 from mqctl.cli.docs import Node, tree
 from mqctl.cli.main import run
 from mqctl.store import embedded
@@ -156,6 +156,8 @@ def test_an_interrupt_is_raised_again_for_the_shell_to_see(redis: Server) -> Non
     assert err.count("\n") <= 2
 
 
+_ID = "1767325445678-0"
+_DEAD = "stream:topic:orders:dlq"
 _ENTRY = {"payload": "x", "retryCount": 0, "maxRetries": 3, "topic": "orders"}
 
 
@@ -170,14 +172,22 @@ def world() -> Iterator[tuple[str, Path]]:
         instance = embedded.locate(url, os.environ)
         try:
             embedded.ensure(instance, fsync="no")
-            stream = "stream:topic:orders:p:0"
+            server = Server(instance.socket)
             fields = [part for pair in _ENTRY.items() for part in pair]
-            Server(instance.socket).call("XADD", stream, "1767325445678-0", *fields)
+            server.call("XADD", "stream:topic:orders:p:0", _ID, *fields)
             _mqctl(url, "produce orders --partitions 8 a b c d e f")
             _mqctl(url, "consume orders -g billing -n 3 --retry-max 0 -- false")
+            _name_first_dead_letter(server)
             yield url, directory
         finally:
             embedded.stop(instance, 20)
+
+
+def _name_first_dead_letter(server: Server) -> None:
+    letters = server.call("XRANGE", _DEAD, "-", "+")
+    server.call("DEL", _DEAD)
+    for entry_id, (_, fields) in zip((_ID, "*", "*"), letters, strict=True):
+        server.call("XADD", _DEAD, entry_id, *fields)
 
 
 def _mqctl(url: str, line: str) -> None:
@@ -202,9 +212,18 @@ def test_help_ends_with_an_example_that_works(
     follows = "-f" in example.split()
     line = f"timeout -s INT 2 {example}" if follows else example
     result = shell(line, url, cwd=directory, timeout=30)
+    if "this needs --yes" in result.err:  # a terminal would have asked
+        assert result.code == 6
+        result = shell(f"{line.strip()} --yes", url, cwd=directory, timeout=30)
 
     assert result.code == (124 if follows else 0), result.err
     assert "hint:" not in result.err
+
+
+def test_the_list_of_commands_says_what_the_commands_say() -> None:
+    said = {node.name: node.summary for node in tree(app).children}
+
+    assert said == {name: text for name, (_, text) in PLACES.items() if text}
 
 
 def test_every_command_and_option_is_reached_by_one_name() -> None:
