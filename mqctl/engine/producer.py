@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from mqctl.codecs import native
 from mqctl.core import headers as h
@@ -19,9 +19,10 @@ from mqctl.core.partition import choose, key_partition
 from mqctl.engine import payloads, topics
 from mqctl.engine.packing import EntryPacker
 from mqctl.engine.session import Session
-from mqctl.engine.special import Special, first_of, is_pipelined, once
-from mqctl.engine.special import send as send_special
 from mqctl.store.wire import Arg, ConnectionLost, Reply, ServerError, pack
+
+if TYPE_CHECKING:  # most runs send nothing special: loaded when one does
+    from mqctl.engine.special import Special
 
 _BATCH_BYTES = 1 << 16  # what a socket takes at once while the server is busy
 _OVERHEAD = 300  # bytes of an entry beside its payload, about
@@ -153,7 +154,7 @@ class Producer:
         self._now = self._session.clock.now_ms()
         self._packer.at(self._now)
 
-    def send(self, message: Outgoing, special: Special | None = None) -> None:
+    def send(self, message: Outgoing, special: "Special | None" = None) -> None:
         """Add one message record; one that asks for something special goes at once."""
         if special is not None and (special.dedupe is not None or special.later):
             self._send_special(message, special)
@@ -205,7 +206,9 @@ class Producer:
         if len(self._rows) >= self._batch or self._bytes >= _BATCH_BYTES:
             self.ship()
 
-    def _send_special(self, message: Outgoing, special: Special) -> None:
+    def _send_special(self, message: Outgoing, special: "Special") -> None:
+        from mqctl.engine.special import is_pipelined, once
+
         special.check(message.line)
         self._check_size(len(message.payload), message.line)
         if message.partition is not None:
@@ -243,11 +246,13 @@ class Producer:
         self.tick()
 
     def _answer(
-        self, row: _Row, message: Outgoing, special: Special
+        self, row: _Row, message: Outgoing, special: "Special"
     ) -> tuple[str, str | int | bytes, str | None]:
+        from mqctl.engine.special import send
+
         limit = message.max_retries
         try:
-            return send_special(
+            return send(
                 self._session,
                 self.topic,
                 row[1],
@@ -277,6 +282,8 @@ class Producer:
                 line, status, index, None, key, ms, receipt, item=item, due_at_ms=due
             )
         if status == "duplicate" and isinstance(value, bytes):
+            from mqctl.engine.special import first_of
+
             self.tally.duplicates += 1
             first, entry_id = first_of(value)
             where = index if first is None else first

@@ -8,7 +8,7 @@ names all keys it touches.
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha1
-from importlib.resources import files
+from pathlib import Path
 
 from mqctl.store.wire import Arg, Wire
 
@@ -16,7 +16,7 @@ from mqctl.store.wire import Arg, Wire
 @cache
 def source(name: str) -> str:
     """Return a script's text."""
-    return (files("mqctl.store") / "lua" / f"{name}.lua").read_text("utf-8")
+    return (Path(__file__).parent / "lua" / f"{name}.lua").read_text("utf-8")
 
 
 @cache
