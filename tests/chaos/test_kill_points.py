@@ -6,7 +6,9 @@ duplicate at worst.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -14,6 +16,7 @@ from mqctl.codecs import native
 from mqctl.core.message import Death, Message
 from mqctl.core.receipts import Receipt, format_receipt
 from mqctl.engine.burial import Burial
+from mqctl.engine.dead_letters_replay import Replay, ReplayOptions
 from mqctl.engine.producer import Producer, ProducerOptions
 from tests.support.killpoints import (
     GROUP,
@@ -41,11 +44,14 @@ def launcher() -> Iterator[Launcher]:
         yield running
 
 
-@pytest.fixture(params=["script", "script on a cluster", "steps on a cluster"])
+ALONE, CLUSTER, STEPS = "script", "script on a cluster", "steps on a cluster"
+
+
+@pytest.fixture(params=[ALONE, CLUSTER, STEPS])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    alone = request.param == "script"
+    alone = request.param == ALONE
     server = request.getfixturevalue("redis" if alone else "cluster_redis")
-    atomic = request.param != "steps on a cluster"
+    atomic = request.param != STEPS
     topic = "orders" if alone or not atomic else "{orders}"
     with short_directory() as directory:
         opened = World.open(server, topic, atomic=atomic, directory=directory)
@@ -156,6 +162,10 @@ def offloading(world: World) -> list[str]:
     return ["produce", world.topic, "--print", "ndjson", "-i", "null"]
 
 
+def replaying(*options: str) -> Program:
+    return lambda world: ["dlq", "replay-all", world.topic, "--yes", *options]
+
+
 # -- what must hold -----------------------------------------------------------
 
 
@@ -205,6 +215,25 @@ def check_produced(payloads: list[bytes], world: World, crashed: Ledger) -> None
         assert recover(world) == crashed.stored
 
 
+def check_replayed(delete: bool, world: World, crashed: Ledger) -> None:
+    """A dead letter is copied once, however often the replay is run again."""
+    most = 1 if world.atomic else 2
+    for payload in SENT:
+        copies = crashed.waiting[payload]
+        assert copies + crashed.dead[payload] >= 1
+        assert copies <= most
+        assert crashed.dead[payload] == 1 or delete
+        if world.atomic and delete:
+            assert copies + crashed.dead[payload] == 1
+    if crashed.dead:
+        options = ReplayOptions(delete=delete)
+        Replay(world.session, world.topic, options, lambda _: None).all()
+    left = ledger(world)
+    assert left.dead == Counter(() if delete else SENT)
+    handled = recover(world)
+    assert all(1 <= handled[payload] <= most for payload in SENT)
+
+
 def check_bodies(world: World) -> None:
     """Every body stored aside is known to the sweep."""
     keys, call = world.session.keys, world.server.call
@@ -218,13 +247,13 @@ SCENARIOS = [
         "produce a batch over partitions",
         producing,
         lambda _: lines(BATCH),
-        lambda world, crashed: check_produced(BATCH, world, crashed),
+        partial(check_produced, BATCH),
     ),
     Scenario(
         "produce large bodies",
         offloading,
         lambda _: b"".join(p + b"\0" for p in LARGE),
-        lambda world, crashed: check_produced(LARGE, world, crashed),
+        partial(check_produced, LARGE),
     ),
     Scenario("print and acknowledge", printing, sent, check_settled),
     Scenario("retry at once", failing(1, "10ms"), sent, check_not_lost),
@@ -245,23 +274,27 @@ SCENARIOS = [
         check_not_lost,
     ),
     Scenario("bury receipts", settling("dead"), delivered, check_not_lost),
+    Scenario("replay and keep", replaying(), dead, partial(check_replayed, False)),
+    Scenario(
+        "replay and delete",
+        replaying("--delete"),
+        dead,
+        partial(check_replayed, True),
+    ),
 ]
 scenarios = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 
 
+@pytest.mark.parametrize("world", [ALONE, STEPS], indirect=True)
 @scenarios
 def test_killed_at_a_few_commands_it_loses_nothing(
     world: World, launcher: Launcher, scenario: Scenario
 ) -> None:
     whole = run(world, launcher, scenario, None)
     last = {name: number for number, name in enumerate(whole.commands, 1)}
-    chosen = {last[name] for name in _TURNING if name in last}
-    for number in sorted(chosen | {len(whole.commands) // 2}):
-        run(world, launcher, scenario, Cut(number, "before"))
-        run(world, launcher, scenario, Cut(number, "after"))
-
-
-_TURNING = ("XADD", "XACK", "SET", "EVALSHA")
+    for name in {"XADD", "XACK", "SET", "EVALSHA"} & last.keys():
+        for moment in ("before", "after"):
+            run(world, launcher, scenario, Cut(last[name], moment))
 
 
 @pytest.mark.slow

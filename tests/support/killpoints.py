@@ -61,9 +61,10 @@ class Launcher:
         self._process.stdout.close()
         self._process.wait(timeout=20)
 
-    def start(self, arguments: list[str], given: Path, out: Path, err: Path) -> None:
-        """Start `mqctl ARGUMENTS` with these files as its standard streams."""
-        self._say({"argv": arguments, "files": [str(given), str(out), str(err)]})
+    def start(self, arguments: list[str], url: str, *streams: Path) -> None:
+        """Start `mqctl ARGUMENTS`; three files are its standard streams."""
+        files = [str(path) for path in streams]
+        self._say({"argv": arguments, "url": url, "files": files})
         self._pid = self._hear()
         self._started.set()
 
@@ -93,6 +94,7 @@ class Launcher:
 def _zygote() -> None:
     import mqctl.cli.ack
     import mqctl.cli.consume
+    import mqctl.cli.dlq
     import mqctl.cli.produce  # noqa: F401
     from mqctl.cli.main import main
 
@@ -105,6 +107,7 @@ def _zygote() -> None:
                 opened = os.open(path, mode, 0o600)
                 os.dup2(opened, fd)
                 os.close(opened)
+            os.environ["MQCTL_URL"] = order["url"]
             main(order["argv"])
         os.write(1, b"%d\n" % pid)
         _, status = os.waitpid(pid, 0)
@@ -275,8 +278,8 @@ def run(world: World, launcher: Launcher, scenario: Scenario, cut: Cut | None) -
     given.write_bytes(scenario.prepare(world))
     errors.write_bytes(b"")
     with Proxy(world.server, world.directory, cut, launcher.kill) as proxy:
-        command, *rest = scenario.arguments(world)
-        launcher.start([command, "-u", proxy.url, *rest], given, world.out, errors)
+        arguments = scenario.arguments(world)
+        launcher.start(arguments, proxy.url, given, world.out, errors)
         status = launcher.wait()
     told = errors.read_text()
     assert status == (-signal.SIGKILL if proxy.was_cut else 0), (status, told)
