@@ -17,6 +17,7 @@ from mqctl.cli.signals import Caught, stopping
 from mqctl.core.errors import BadUsage, Interrupted
 
 if TYPE_CHECKING:
+    from mqctl.core.filters import Filter
     from mqctl.core.handler import Handler
     from mqctl.core.message import Delivery
     from mqctl.core.options import ConsumerOptions, Summary
@@ -68,10 +69,31 @@ def register(app: typer.Typer) -> None:
     @command(app, "consume", cls=SplitCommand)
     def consume(
         context: Context,
-        topics: Annotated[
-            list[str], typer.Argument(help="The topics.", metavar="TOPIC...")
-        ],
         group: Annotated[str, flag("--group", "-g", help="The consumer group.")],
+        topics: Annotated[
+            list[str] | None,
+            typer.Argument(
+                help="The topics; none with a pattern.",
+                metavar="TOPIC...",
+                show_default=False,
+            ),
+        ] = None,
+        topic_glob: Annotated[
+            str | None,
+            flag("--topic-glob", help="Topics of these names.", metavar="GLOB"),
+        ] = None,
+        topic_regex: Annotated[
+            str | None,
+            flag(
+                "--topic-regex",
+                help="Topics whose whole name matches; new ones are picked up.",
+                metavar="RE",
+            ),
+        ] = None,
+        exclude_regex: Annotated[
+            str | None,
+            flag("--exclude-regex", help="But not these topics.", metavar="RE"),
+        ] = None,
         consumer: Annotated[
             str | None,
             flag(
@@ -101,6 +123,32 @@ def register(app: typer.Typer) -> None:
         partition: Annotated[
             str | None,
             flag("--partition", "-p", help="Only these partitions.", metavar="LIST"),
+        ] = None,
+        shard: Annotated[
+            str | None,
+            flag(
+                "--shard",
+                help="Only the partitions with index mod M = R.",
+                metavar="R/M",
+            ),
+        ] = None,
+        weight: Annotated[
+            int, flag("--weight", help="Share of partitions against other consumers.")
+        ] = 1,
+        where_key: Annotated[
+            str | None,
+            flag("--where-key", help="Only messages of these keys.", metavar="GLOB"),
+        ] = None,
+        where_header: Annotated[
+            list[str] | None,
+            flag(
+                "--where-header",
+                help="Only messages with this header; repeatable.",
+                metavar="NAME=GLOB",
+            ),
+        ] = None,
+        tag: Annotated[
+            str | None, flag("--tag", help="Only messages of this tag.", metavar="TAG")
         ] = None,
         workers: Annotated[
             int, flag("--workers", help="Partitions handled at the same time.")
@@ -221,7 +269,7 @@ def register(app: typer.Typer) -> None:
         from mqctl.core.units import duration_ms as ms
 
         options = ConsumerOptions(
-            topics=tuple(dict.fromkeys(context.topic(name) for name in topics)),
+            topics=tuple(dict.fromkeys(context.topic(name) for name in topics or [])),
             group=check_name("group", group),
             consumer=None if consumer is None else check_name("consumer", consumer),
             consumer_prefix=check_name("consumer", consumer_prefix),
@@ -229,6 +277,12 @@ def register(app: typer.Typer) -> None:
             create_partitions=at_least("--partitions", partitions, 1),
             position=position,
             partitions=_indices(partition),
+            shard=_shard(shard),
+            weight=at_least("--weight", weight, 0),
+            where=_where(where_key, where_header, tag),
+            topic_glob=context.pattern(topic_glob, glob=True),
+            topic_regex=context.pattern(topic_regex),
+            exclude_regex=context.pattern(exclude_regex),
             workers=workers,
             batch=batch,
             poll_ms=ms(poll),
@@ -281,6 +335,24 @@ def _indices(text: str | None) -> tuple[int, ...]:
             raise BadUsage(f"not a list of partitions: {text}")
         found += range(int(first), end + 1)
     return tuple(sorted(set(found)))
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    remainder, slash, modulo = text.partition("/")
+    if not (slash and remainder.isdigit() and modulo.isdigit()):
+        raise BadUsage(f"not a shard: {text}", hint="--shard 0/4")
+    return int(remainder), int(modulo)
+
+
+def _where(key: str | None, headers: list[str] | None, tag: str | None) -> "Filter":
+    from glob import escape
+
+    from mqctl.core.filters import make_filter
+
+    tags = [] if tag is None else [f"tag={escape(tag)}"]
+    return make_filter(key, [*(headers or []), *tags])
 
 
 def _handler(

@@ -78,6 +78,16 @@ class Context:
         full = f"{name}_{self.env_name}" if self.env_name else name
         return check_topic(full)
 
+    def pattern(self, text: str | None, *, glob: bool = False) -> str | None:
+        """Return a pattern for full topic names, of a given one for short names."""
+        if text is None or not self.env_name:
+            return text
+        if glob:
+            return f"{text}_{self.env_name}"
+        import re
+
+        return f"(?:{text})_{re.escape(self.env_name)}"
+
     def note(self, text: str) -> None:
         """Say something on stderr, unless quiet."""
         if not self.quiet:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 
 from mqctl.core.errors import BadUsage
+from mqctl.core.filters import Filter
+from mqctl.core.selection import Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +18,17 @@ class ConsumerOptions:
 
     topics: tuple[str, ...]
     group: str
+    topic_glob: str | None = None
+    topic_regex: str | None = None
+    exclude_regex: str | None = None
     consumer: str | None = None
     consumer_prefix: str = "consumer-"
     create: bool = False
     create_partitions: int = 1
     position: str = "start"
     partitions: tuple[int, ...] = ()
+    shard: tuple[int, int] | None = None
+    where: Filter = field(default_factory=Filter)
     workers: int = 8
     batch: int = 10
     poll_ms: int = 1000
@@ -60,6 +67,18 @@ class ConsumerOptions:
             if getattr(self, name) < 1:
                 flag = name.removesuffix("_ms").replace("_", "-")
                 raise BadUsage(f"--{flag} must be more than 0")
+
+    @property
+    def selection(self) -> Selection:
+        """Return which topics and partitions are wanted; BadUsage for none."""
+        return Selection(
+            self.topics,
+            self.topic_glob,
+            self.topic_regex,
+            self.exclude_regex,
+            self.partitions,
+            self.shard,
+        )
 
     @property
     def beat_ms(self) -> int:

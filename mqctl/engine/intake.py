@@ -1,11 +1,12 @@
 """Entries to deliveries: decode, load bodies, decide what is not handed out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mqctl.codecs import dead_letter, native
 from mqctl.core import ids, verdict
 from mqctl.core.clock import rfc3339
 from mqctl.core.errors import Undecodable
+from mqctl.core.filters import Filter
 from mqctl.core.message import Death, Delivery, Message
 from mqctl.engine import payloads
 from mqctl.engine.assigned import Assigned
@@ -19,8 +20,9 @@ class Intake:
     """Turns what was read into what is handed out.
 
     Entries that are not handed out get their step or acknowledgement at once: those
-    addressed to another group, those that cannot be decoded, whose body is gone, or
-    whose handler killed its consumer too often. `skipped` counts the first kind.
+    addressed to another group or not meant by `where`, those that cannot be decoded,
+    whose body is gone, or whose handler killed its consumer too often. `skipped`
+    counts the first kind.
     """
 
     session: Session
@@ -28,6 +30,7 @@ class Intake:
     consumer: str
     retry_max: int
     burial: Burial
+    where: Filter = field(default_factory=Filter)
     skipped: int = 0
 
     def take(
@@ -78,7 +81,8 @@ class Intake:
             )
             part.steps.append(self.burial.step(message, death, strangers=strangers))
             return None
-        if message.retry_group not in {None, self.group}:
+        theirs = message.retry_group not in {None, self.group}
+        if theirs or (self.where and not self.where.takes(message)):
             part.acks.append(entry.id)
             self.skipped += 1
             return None

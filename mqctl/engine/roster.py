@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from mqctl.codecs import native
 from mqctl.core import assignment, ids
-from mqctl.core.assignment import FIXED, Member, Slot
-from mqctl.core.errors import BadUsage, NameInUse, NotFound, OutOfMemory, WrongType
+from mqctl.core.assignment import Member, Slot
+from mqctl.core.errors import NameInUse, NotFound, OutOfMemory, WrongType
 from mqctl.core.names import check_new_group
 from mqctl.core.options import ConsumerOptions
 from mqctl.core.positions import Position, parse_position
 from mqctl.engine import topics
 from mqctl.engine.assigned import Assigned
+from mqctl.engine.catalogue import Catalogue
 from mqctl.engine.membership import Membership
 from mqctl.engine.session import Session
 from mqctl.engine.standing import delivered
@@ -52,11 +53,11 @@ class Roster:
         self._session = session
         self._options = options
         self._note = note
-        subscription = (
-            FIXED if options.partitions else assignment.subscription_id(options.topics)
-        )
         self._me = Member(
-            name, subscription, options.weight, bound=options.max_partitions
+            name,
+            options.selection.subscription,
+            options.weight,
+            bound=options.max_partitions,
         )
         self._membership = Membership(
             session,
@@ -65,11 +66,10 @@ class Roster:
             options.lease_ttl_ms,
             options.beat_ms * _RECENT_BEATS,
         )
-        self._counts: dict[str, int | None] = dict.fromkeys(options.topics)
+        self._catalogue = Catalogue(session, options.selection, note)
         self._grouped: set[Slot] = set()
         self._free: dict[Slot, int] = {}
         self._timers = _Timers()
-        self._waited: set[str] = set()
         self._leaving = False
         self.parts: dict[Slot, Assigned] = {}
         self.strangers: set[str] = set()
@@ -90,26 +90,13 @@ class Roster:
             for topic in options.topics:
                 topics.ensure(self._session, topic, options.create_partitions)
         self._refresh()
-        if options.exit_when_empty:
-            for topic, count in self._counts.items():
-                if count is None:
-                    raise topics.missing(self._session, topic)
-        self._check_partitions()
+        if options.exit_when_empty and self._catalogue.missing:
+            raise topics.missing(self._session, self._catalogue.missing[0])
+        self._catalogue.check_partitions()
         if options.consumer is not None:
             self._take_name()
         self._begin(self.selected())
         self.pulse(self._session.clock.monotonic())
-
-    def _check_partitions(self) -> None:
-        for topic, count in self._counts.items():
-            for index in self._options.partitions:
-                if count is not None and not 0 <= index < count:
-                    raise BadUsage(
-                        f"partition {index} is out of range: topic {topic} has {count}"
-                        f" (0 to {count - 1})",
-                        topic=topic,
-                        partition=index,
-                    )
 
     def _take_name(self) -> None:
         """Take the name, from nobody or from a consumer whose beat has stopped.
@@ -242,58 +229,20 @@ class Roster:
     @property
     def topics(self) -> list[str]:
         """Return the topics that exist."""
-        return [t for t, count in self._counts.items() if count is not None]
+        return self._catalogue.topics
 
     def selected(self) -> list[Slot]:
         """Return all partitions this consumer could take."""
-        wanted = self._options.partitions
-        return [
-            (topic, index)
-            for topic, count in self._counts.items()
-            if count is not None
-            for index in (wanted or range(count))
-            if index < count
-        ]
+        return self._catalogue.slots()
 
     def _refresh(self) -> None:
-        keys = self._session.keys
-        replies = iter(
-            self._session.wire.calls(
-                [
-                    command
-                    for topic in self._counts
-                    for command in (
-                        ("SISMEMBER", keys.registry, topic),
-                        ("HGET", keys.meta(topic), "partitionCount"),
-                    )
-                ]
-            )
-        )
-        for topic, there, stored in zip(
-            list(self._counts), replies, replies, strict=False
-        ):
-            known = self._counts[topic]
-            now = topics.counted(topic, stored) if there else None
-            self._counts[topic] = now
-            if now is None:
-                self._wait_for(topic, deleted=known is not None)
-            elif topic in self._waited:
-                self._waited.discard(topic)
-                self._note(f"topic {topic} is there: {now} partitions")
-
-    def _wait_for(self, topic: str, *, deleted: bool) -> None:
-        self._grouped = {slot for slot in self._grouped if slot[0] != topic}
-        for part in [p for p in self.parts.values() if p.topic == topic]:
-            self.drop(part, "the topic was deleted", release=True)
-        if topic in self._waited or self._options.exit_when_empty:
-            return
-        self._waited.add(topic)
-        if deleted:
-            self._note(f"topic {topic} was deleted; waiting for it")
-            return
-        near = topics.similar(self._session, topic)
-        meant = f" (did you mean {near}?)" if near else ""
-        self._note(f"topic {topic} does not exist yet; waiting for it{meant}")
+        gone = self._catalogue.refresh()
+        for topic in gone:
+            self._grouped = {slot for slot in self._grouped if slot[0] != topic}
+            for part in [p for p in self.parts.values() if p.topic == topic]:
+                self.drop(part, "the topic was deleted", release=True)
+        if not self._options.exit_when_empty:
+            self._catalogue.say_waiting(gone)
 
     # -- the beat -------------------------------------------------------------
 
@@ -312,7 +261,7 @@ class Roster:
         self._renew_all(now)
         if now >= self._timers.refresh:
             options = self._options
-            pause = options.beat_ms if self._waited else options.rebalance_ms
+            pause = options.beat_ms if self._catalogue.missing else options.rebalance_ms
             self._timers.refresh = now + pause / 1000
             self._refresh()
         self._timers.beat = now + self._options.beat_ms / 1000
