@@ -319,9 +319,7 @@ def test_dead_letters_are_deleted_by_id(either: Seed, capfdbinary: Fd) -> None:
     assert mqctl(capfdbinary, either.server, "dlq delete t 1-1 --yes").code == 4
 
 
-def test_what_dies_during_a_replay_is_not_replayed_by_it(
-    redis: Server, capfdbinary: Fd
-) -> None:
+def test_what_dies_during_a_replay_is_not_replayed_by_it(redis: Server) -> None:
     """A first replay whose copies die at once would never end otherwise."""
     from mqctl.core.errors import Interrupted
     from mqctl.engine.dead_letters_replay import Replay, ReplayOptions
