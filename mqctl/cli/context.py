@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mqctl.cli.output import Output
 from mqctl.core.errors import BadUsage, NoInput
+from mqctl.core.keys import CONTROL, STREAM
 
 if TYPE_CHECKING:
     from mqctl.engine.session import Session
@@ -31,8 +32,8 @@ class Context:
     tls_cert: str | None = None
     tls_key: str | None = None
     insecure: bool = False
-    key_prefix: str = "streaming:mq"
-    stream_key_prefix: str = "stream:topic"
+    key_prefix: str = CONTROL
+    stream_key_prefix: str = STREAM
     env_name: str | None = None
     quiet: bool = False
     verbose: int = 0

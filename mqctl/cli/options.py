@@ -17,6 +17,7 @@ from typer.models import OptionInfo
 
 from mqctl.cli.context import DEFAULT_URL, Color, Context
 from mqctl.cli.group import Command
+from mqctl.core.keys import CONTROL, STREAM
 
 EXAMPLE = "Example:"
 
@@ -95,8 +96,8 @@ _COMMON: dict[str, tuple[Any, Any]] = {
     "tls_cert": (TlsCert, None),
     "tls_key": (TlsKey, None),
     "insecure": (Insecure, False),
-    "key_prefix": (KeyPrefix, "streaming:mq"),
-    "stream_key_prefix": (StreamKeyPrefix, "stream:topic"),
+    "key_prefix": (KeyPrefix, CONTROL),
+    "stream_key_prefix": (StreamKeyPrefix, STREAM),
     "env_name": (EnvName, None),
     "quiet": (Quiet, False),
     "verbose": (Verbose, 0),

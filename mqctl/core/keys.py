@@ -16,6 +16,7 @@
 | `P:payload:idx:{topic}`, `P:payload:ts` | set, zset | indices of bodies |
 | `P:members:{group}` | zset | mqctl: live consumers -> last sign of life |
 | `P:acked:{topic}:p:{i}` | hash | mqctl: group -> `ms consumer` of the last ack |
+| `P:kept:{topic}:{group}:{i}` | hash | mqctl: the failed message waited for |
 | `P:dedupe:{stream}:SHA1` | string | mqctl: `partition:id` first stored under a key |
 | `P:dlq:replayed:{topic}` | hash | mqctl: dead letter id -> `count:ms` |
 
@@ -26,6 +27,10 @@ from binascii import crc_hqx
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+CONTROL = "streaming:mq"
+STREAM = "stream:topic"
+"""The prefixes when none are asked for."""
+
 _SLOTS = 16384
 
 
@@ -33,8 +38,8 @@ _SLOTS = 16384
 class KeySpace:
     """The names of all keys under one pair of prefixes."""
 
-    control: str = "streaming:mq"
-    stream: str = "stream:topic"
+    control: str = CONTROL
+    stream: str = STREAM
 
     def partition(self, topic: str, index: int) -> str:
         """Stream of one partition."""
@@ -102,6 +107,10 @@ class KeySpace:
     def acked(self, topic: str, index: int) -> str:
         """Hash of each group's last acknowledgement."""
         return f"{self.control}:acked:{topic}:p:{index}"
+
+    def kept(self, topic: str, group: str, index: int) -> str:
+        """Hash of the failed message that a strictly ordered partition waits for."""
+        return f"{self.control}:kept:{topic}:{group}:{index}"
 
     def dedupe(self, topic: str, index: int, digest: str) -> str:
         """Name the string that remembers a deduplication key, in its stream's slot."""
