@@ -110,11 +110,11 @@ def _body_of(slot: Slot, entry: bytes, flat: list[bytes]) -> str | None:
         return None  # left to the sweep
 
 
-def sweep(session: Session, skip: int) -> tuple[int, int]:
+def sweep(session: Session, skip: int) -> tuple[int, int | None]:
     """Take one step through the bodies, oldest first, and delete orphans.
 
     `skip` bodies have been looked at and stay. Returns how many were deleted, and the
-    `skip` of the next step, 0 at the end. Three trips, one more per further topic.
+    `skip` of the next step, None at the end. Three trips, one more per further topic.
     """
     keys, now = session.keys, session.clock.now_ms()
     rows = session.wire.call(
@@ -142,7 +142,7 @@ def sweep(session: Session, skip: int) -> tuple[int, int]:
         payloads.drop(session, topic, refs)
     removed = sum(map(len, orphans.values()))
     more = len(old) == _SWEEP_PAGE
-    return removed, skip + len(old) - removed if more else 0
+    return removed, skip + len(old) - removed if more else None
 
 
 class Trimmer:
@@ -245,9 +245,10 @@ class Trimmer:
         self._sweep_due = now + self._kept.interval_ms / 1000
         try:
             while True:
-                removed, self._swept = sweep(self._session, self._swept)
+                removed, following = sweep(self._session, self._swept)
                 done.orphans += removed
-                if not self._swept or self._session.clock.monotonic() >= end:
+                self._swept = following or 0
+                if following is None or self._session.clock.monotonic() >= end:
                     return
         except Unreachable:
             raise
