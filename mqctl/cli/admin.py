@@ -231,6 +231,11 @@ def delete(
 
     name, session = context.topic(topic), context.session()
     planned = admin_delete.plan(session, name)
+    if planned.remembered:
+        context.note(
+            f"{planned.remembered} deduplication keys stay until they expire: what "
+            "they name still counts as stored"
+        )
     if dry_run:
         show_one(context, planned.summary, output)
         return

@@ -44,10 +44,14 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The names to remove, in the order of their removal, and what they hold."""
+    """The names to remove, in the order of their removal, and what they hold.
+
+    `remembered` deduplication keys are left to their TTL.
+    """
 
     summary: Deletion
     names: list[str] = field(default_factory=list)
+    remembered: int = 0
 
 
 def plan(session: Session, topic: str) -> Plan:
@@ -58,14 +62,15 @@ def plan(session: Session, topic: str) -> Plan:
     count = topics.count(session, topic)
     owned = _owned(keys, topic)
     names = {name for name in _indexed(session, topic) if owned.match(name)}
-    names |= set(_scanned(session, topic, owned))
+    scanned = set(_scanned(session, topic))
+    names |= set(_unlisted(session, topic, scanned, owned))
     names |= {keys.partition(topic, i) for i in range(count)}
     streams = sorted(n for n in names if n.startswith(f"{keys.stream}:"))
     groups = {name for found in admin.groups(session, streams) for name in found}
     names |= _named(keys, topic, count, groups)
     listed = [*sorted(names), keys.meta(topic)]
     there = admin.trips(session, [("EXISTS", name) for name in listed])
-    present = [n for n, known in zip(listed, there, strict=True) if known == 1]
+    present = [n for n, found in zip(listed, there, strict=True) if found == 1]
     dead, waiting = session.wire.calls(
         [("XLEN", keys.dlq(topic)), ("ZCARD", keys.retries(topic))]
     )
@@ -81,7 +86,8 @@ def plan(session: Session, topic: str) -> Plan:
         keys=len(present),
         deleted_keys=0,
     )
-    return Plan(summary, present)
+    known = tuple(keys.dedupe(topic, i, "") for i in range(count))
+    return Plan(summary, present, sum(name.startswith(known) for name in scanned))
 
 
 def delete(session: Session, planned: Plan) -> Deletion:
@@ -141,36 +147,52 @@ def _members(session: Session, command: str, key: str) -> Iterator[str]:
             return
 
 
-def _scanned(session: Session, topic: str, owned: re.Pattern[str]) -> Iterator[str]:
-    """Yield keys of the topic that nothing lists, found by SCAN in steps."""
+def _scanned(session: Session, topic: str) -> Iterator[str]:
+    """Yield the keys that look as if they were the topic's, by SCAN in steps."""
     keys = session.keys
-    lease = f"{keys.control}:lease:{topic}:"
-    others = [name for name in topics.names(session) if name != topic]
     for pattern in (
         f"{admin.literal(keys.control)}:*:{admin.literal(topic)}:*",
-        f"{admin.literal(keys.stream)}:{admin.literal(topic)}:p:*",
+        admin.literal(keys.partition(topic, 0).removesuffix("0")) + "*",
     ):
-        for name in admin.scan(session, pattern):
-            if owned.match(name) or (
-                name.startswith(lease) and not _claimed(session, topic, name, others)
-            ):
-                yield name
+        yield from admin.scan(session, pattern)
+
+
+def _unlisted(
+    session: Session, topic: str, scanned: Iterable[str], owned: re.Pattern[str]
+) -> Iterator[str]:
+    """Yield those of the keys that are the topic's and no other's."""
+    lease = _leases(session.keys, topic)
+    others = [name for name in topics.names(session) if name != topic]
+    for name in scanned:
+        if owned.match(name) or (
+            name.startswith(lease) and not _claimed(session, topic, name, others)
+        ):
+            yield name
 
 
 def _bodies(keys: KeySpace, topic: str) -> str:
     """Return what the keys of the topic's bodies begin with."""
-    return f"{keys.payload_prefix}{topic}:p:"
+    return keys.payload(topic, 0, "").removesuffix("0:")
+
+
+def _leases(keys: KeySpace, topic: str) -> str:
+    """Return what the topic's leases begin with."""
+    return keys.lease(topic, "", 0).removesuffix(":0")
 
 
 def _owned(keys: KeySpace, topic: str) -> re.Pattern[str]:
     """Return what matches the whole names of keys that can be this topic's alone."""
-    name, control = re.escape(topic), re.escape(keys.control)
+
+    def numbered(key: str) -> str:
+        return re.escape(key.removesuffix("0")) + "[0-9]+"
+
     forms = (
-        rf"{re.escape(keys.stream)}:{name}:p:[0-9]+",
-        rf"{control}:(?:commit|acked):{name}:p:[0-9]+",
-        rf"{control}:acks:{name}:p:[0-9]+:[0-9]+-[0-9]+",
-        rf"{control}:payload:{name}:p:[0-9]+:[^:]+",
-        rf"{control}:retry:item:{name}:[^:]+",
+        numbered(keys.partition(topic, 0)),
+        numbered(keys.commit(topic, 0)),
+        numbered(keys.acked(topic, 0)),
+        numbered(keys.acks(topic, 0, "").removesuffix(":")) + ":[0-9]+-[0-9]+",
+        numbered(keys.payload(topic, 0, "").removesuffix(":")) + ":[^:]+",
+        re.escape(keys.retry_item(topic, "")) + "[^:]+",
     )
     return re.compile(rf"(?:{'|'.join(forms)})\Z")
 
@@ -183,7 +205,7 @@ def _claimed(session: Session, topic: str, lease: str, others: Iterable[str]) ->
     """
     keys = session.keys
     for other in others:
-        prefix = f"{keys.control}:lease:{other}:"
+        prefix = _leases(keys, other)
         if not lease.startswith(prefix):
             continue
         if len(other) > len(topic):

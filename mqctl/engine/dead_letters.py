@@ -121,7 +121,7 @@ def _failed_at(topic: str, reply: object) -> int | None:
 
 def _orphans(session: Session) -> Iterator[str]:
     """Yield topics that have a dead-letter stream, found by SCAN in steps."""
-    prefix, suffix = f"{session.keys.stream}:", ":dlq"
+    prefix, suffix = session.keys.dlq("\0").split("\0")
     pattern = f"{admin.literal(prefix)}*{suffix}"
     try:
         for name in admin.scan(session, pattern, kind="stream"):

@@ -459,6 +459,17 @@ def test_an_interrupted_deletion_can_be_run_again(queue: Seed, capfdbinary: Fd) 
     assert mqctl(capfdbinary, queue.server, "admin delete orders --yes").code == 4
 
 
+def test_deduplication_keys_are_left_to_their_ttl_and_that_is_said(
+    queue: Seed, capfdbinary: Fd
+) -> None:
+    key = KEYS.dedupe("orders", 1, "0" * 40)
+    queue.call("SET", key, f"1:{queue.id(15)}", "PX", 60_000)
+    result = mqctl(capfdbinary, queue.server, "admin delete orders --yes")
+    assert result.code == 0
+    assert "1 deduplication keys stay" in result.err
+    assert {k for k in keys_of(queue.server) if b"orders" in k} == {key.encode()}
+
+
 @pytest.mark.cluster
 def test_delete_works_where_every_key_has_its_own_slot(
     cluster_redis: TestServer, capfdbinary: Fd
