@@ -182,6 +182,36 @@ def register(app: typer.Typer) -> None:
         claim_batch: Annotated[
             int, flag("--claim-batch", help="Page size of the take-over.")
         ] = 50,
+        claim: Annotated[
+            Literal["on", "off", "only"],
+            flag(
+                "--claim",
+                help="Take over abandoned entries: on, off, or do only that.",
+            ),
+        ] = "on",
+        retry_mode: Annotated[
+            Literal["requeue", "pending", "in-place"],
+            flag(
+                "--retry-mode",
+                help="Send a failed message again, leave it pending, or wait for it.",
+            ),
+        ] = "requeue",
+        ordered: Annotated[
+            bool,
+            flag("--ordered", help="Strict order: the same as --retry-mode in-place."),
+        ] = False,
+        max_attempts: Annotated[
+            int | None,
+            flag("--max-attempts", help="The same as --retry-max N-1.", metavar="N"),
+        ] = None,
+        backoff: Annotated[
+            str | None,
+            flag(
+                "--backoff",
+                help="Delay of each retry instead of --retry-base and --retry-cap.",
+                metavar="DUR,DUR,...",
+            ),
+        ] = None,
         retry_max: Annotated[
             int, flag("--retry-max", help="Retries after the first attempt.")
         ] = 5,
@@ -294,7 +324,10 @@ def register(app: typer.Typer) -> None:
             claim_idle_ms=ms(claim_idle),
             claim_interval_ms=ms(claim_interval),
             claim_batch=claim_batch,
-            retry_max=at_least("--retry-max", retry_max, 0),
+            claim=claim,
+            retry_mode="in-place" if ordered else retry_mode,
+            backoff=tuple(ms(part) for part in backoff.split(",")) if backoff else (),
+            retry_max=_retry_max(retry_max, max_attempts),
             retry_base_ms=ms(retry_base),
             retry_cap_ms=ms(retry_cap),
             mover_interval_ms=ms(mover_interval),
@@ -335,6 +368,12 @@ def _indices(text: str | None) -> tuple[int, ...]:
             raise BadUsage(f"not a list of partitions: {text}")
         found += range(int(first), end + 1)
     return tuple(sorted(set(found)))
+
+
+def _retry_max(retries: int, attempts: int | None) -> int:
+    if attempts is not None:
+        return at_least("--max-attempts", attempts, 1) - 1
+    return at_least("--retry-max", retries, 0)
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:

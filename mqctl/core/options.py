@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from mqctl.core.claim_rule import ClaimMode, ClaimRule, RetryMode
 from mqctl.core.errors import BadUsage
 from mqctl.core.filters import Filter
 from mqctl.core.selection import Selection
@@ -41,9 +42,12 @@ class ConsumerOptions:
     claim_idle_ms: int = 300_000
     claim_interval_ms: int = 30_000
     claim_batch: int = 50
+    claim: ClaimMode = "on"
+    retry_mode: RetryMode = "requeue"
     retry_max: int = 5
     retry_base_ms: int = 1_000
     retry_cap_ms: int = 60_000
+    backoff: tuple[int, ...] = ()
     mover_interval_ms: int = 1_000
     mover_batch: int = 100
     max_messages: int = 0
@@ -67,6 +71,18 @@ class ConsumerOptions:
             if getattr(self, name) < 1:
                 flag = name.removesuffix("_ms").replace("_", "-")
                 raise BadUsage(f"--{flag} must be more than 0")
+
+    @property
+    def claim_rule(self) -> ClaimRule:
+        """Return when pending entries may be taken."""
+        return ClaimRule(
+            self.claim_idle_ms,
+            self.retry_mode,
+            self.claim,
+            self.retry_base_ms,
+            self.retry_cap_ms,
+            self.backoff,
+        )
 
     @property
     def selection(self) -> Selection:

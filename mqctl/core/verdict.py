@@ -4,6 +4,7 @@ An attempt is a handler started, this time included. A limit is the number of re
 after the first attempt, so limit + 1 attempts are allowed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -76,11 +77,18 @@ def on_takeover(retry_count: int, deliveries: int, *, limit: int) -> int | Dead:
 
 
 def decide(
-    result: Result, *, attempt: int, limit: int, base_ms: int, cap_ms: int
+    result: Result,
+    *,
+    attempt: int,
+    limit: int,
+    base_ms: int,
+    cap_ms: int,
+    schedule: Sequence[int] = (),
 ) -> Verdict:
     """Return what becomes of a delivery whose `attempt` ended with `result`.
 
-    `limit` is what `limit()` returned; `base_ms` and `cap_ms` are the backoff's. An
+    `limit` is what `limit()` returned; `base_ms`, `cap_ms` or `schedule` give the
+    backoff. An
     explicit delay of the result counts, 0 too, and below 0 is 0.
     """
     match result.outcome:
@@ -93,7 +101,7 @@ def decide(
         case Outcome.RETRY:
             delay = result.delay_ms
             if delay is None:
-                delay = backoff.delay_ms(attempt, base_ms, cap_ms)
+                delay = backoff.delay_ms(attempt, base_ms, cap_ms, schedule)
             return Retry(attempt, max(0, delay))
         case Outcome.RELEASE:
             return Release()

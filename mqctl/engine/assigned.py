@@ -16,7 +16,8 @@ class Assigned:
     `cursor` is where the take-over scan stands, None when it is done; `mine` makes it
     take entries under the own name too. `last_id` is the last id known delivered.
     `shed_to` is who gets the partition once it is idle. `touched` is when (monotonic)
-    a handler was last started here, or the entry in work was kept fresh.
+    a handler was last started here, or the entry in work was kept fresh. `kept` is the
+    id of a failed message that is waited for, until `wait_until` (monotonic).
     """
 
     slot: Slot
@@ -33,6 +34,8 @@ class Assigned:
     acks: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     touched: float = 0.0
+    kept: str | None = None
+    wait_until: float = 0.0
 
     @property
     def topic(self) -> str:
@@ -48,6 +51,11 @@ class Assigned:
     def idle(self) -> bool:
         """Tell whether nothing is in work and nothing waits to be settled."""
         return self.busy is None and not self.acks and not self.steps
+
+    def waits(self, now: float) -> bool:
+        """Tell whether the first message in the queue is not due yet."""
+        head = self.queue[0].message.id if self.queue else None
+        return head is not None and head == self.kept and now < self.wait_until
 
     def in_hand(self) -> set[str]:
         """Return the ids this consumer holds and has not settled."""

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mqctl.core.claim_rule import ClaimRule
 from mqctl.core.ids import after
 from mqctl.engine.session import Session
 
@@ -49,44 +50,54 @@ def take_page(
     *,
     cursor: str,
     count: int,
-    idle_ms: int,
-    mine: bool,
+    rule: ClaimRule,
+    first: bool,
     in_hand: Collection[str],
     limit: int | None = None,
 ) -> Page:
     """Take over claimable entries of one page, at most `limit`. Three trips at most.
 
-    Claimable: idle for `idle_ms` whoever holds it; with `mine` also every entry
-    pending under my own name. Entries in `in_hand` are passed over.
+    Claimable: idle for as long as the rule says for it; `first` tells the rule that
+    this run has not looked here yet. Entries in `in_hand` are passed over.
     """
     rows = session.wire.call("XPENDING", stream, group, cursor, "+", count)
     following = after(rows[-1][0].decode()) if len(rows) == count else None
-    own: list[tuple[str, int]] = []
-    idle: list[tuple[str, int]] = []
+    wanted: dict[str, _Candidate] = {}
     ripens: int | None = None
     for raw_id, owner, age, deliveries in rows:
         entry_id = raw_id.decode()
         if entry_id in in_hand:
             continue
-        if mine and owner.decode("utf-8", "surrogateescape") == me:
-            own.append((entry_id, deliveries))
-        elif age >= idle_ms:
-            idle.append((entry_id, deliveries))
-        else:
-            ripens = min(ripens or FOREVER_MS, idle_ms - age)
-        if len(own) + len(idle) == limit:
+        own = owner.decode("utf-8", "surrogateescape") == me
+        enough = rule.threshold(own=own, first=first, deliveries=deliveries)
+        if enough is None:
+            continue
+        if age < enough:
+            ripens = min(ripens or FOREVER_MS, enough - age)
+            continue
+        wanted[entry_id] = _Candidate(deliveries, enough)
+        if len(wanted) == limit:
             following = after(entry_id)
             break
-    if not own and not idle:
+    if not wanted:
         return Page([], following, [], ripens)
-    counts = dict(own + idle)
-    order = sorted(counts, key=lambda i: tuple(map(int, i.split("-"))))
-    reads = session.wire.calls([("XRANGE", stream, i, i) for i in order])
-    bodies = {i: found[0][1] for i, found in zip(order, reads, strict=True) if found}
-    trimmed = [i for i in order if i not in bodies]
-    won = _claim(session, stream, group, me, own, idle, bodies, idle_ms, trimmed)
-    claimed = [Claimed(i, counts[i], bodies[i]) for i in order if i in won]
+    reads = session.wire.calls([("XRANGE", stream, i, i) for i in wanted])
+    bodies = {i: found[0][1] for i, found in zip(wanted, reads, strict=True) if found}
+    trimmed = [i for i in wanted if i not in bodies]
+    alive = {i: c for i, c in wanted.items() if i in bodies}
+    won = _claim(session, stream, group, me, alive, trimmed)
+    claimed = [
+        Claimed(i, one.deliveries, bodies[i]) for i, one in alive.items() if i in won
+    ]
     return Page(claimed, following, trimmed, ripens)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A pending entry that seems claimable: the server has the last word."""
+
+    deliveries: int
+    idle_ms: int
 
 
 def _claim(
@@ -94,18 +105,16 @@ def _claim(
     stream: str,
     group: str,
     me: str,
-    own: list[tuple[str, int]],
-    idle: list[tuple[str, int]],
-    bodies: dict[str, list[bytes]],
-    idle_ms: int,
+    alive: dict[str, _Candidate],
     trimmed: list[str],
 ) -> set[str]:
+    by_threshold: dict[int, list[str]] = {}
+    for entry_id, candidate in alive.items():
+        by_threshold.setdefault(candidate.idle_ms, []).append(entry_id)
     commands: list[Command] = []
-    for rows, threshold in ((own, 0), (idle, idle_ms)):
-        ids = [i for i, _ in rows if i in bodies]
-        if ids:
-            claim: list[Arg] = ["XCLAIM", stream, group, me, threshold, *ids]
-            commands.append((*claim, "JUSTID"))
+    for threshold, ids in by_threshold.items():
+        claim: list[Arg] = ["XCLAIM", stream, group, me, threshold, *ids]
+        commands.append((*claim, "JUSTID"))
     if trimmed:
         commands.append(("XACK", stream, group, *trimmed))
     replies = session.wire.calls(commands)

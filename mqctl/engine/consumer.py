@@ -27,6 +27,7 @@ from mqctl.engine.credit import Credit
 from mqctl.engine.ending import Ending, HardStop
 from mqctl.engine.exchange import Exchange
 from mqctl.engine.intake import Intake
+from mqctl.engine.keeping import Keeper
 from mqctl.engine.mover import Mover
 from mqctl.engine.pool import Pool, Wake
 from mqctl.engine.printing import Printing, Sink, Stuck
@@ -77,6 +78,7 @@ class Consumer:
         self._roster = Roster(session, options, self.name, note)
         self._parts = self._roster.parts
         self._mover = Mover(session, options, note)
+        self._keeper = Keeper(session, options.group, self.name)
         self._burial = Burial(session, options.java_codec)
         self._credit = Credit(session, options, self.name, self._parts, self.summary)
         self._outlet = self._make_outlet(handler, sink)
@@ -95,6 +97,7 @@ class Consumer:
             ),
             self._mover,
             self._credit,
+            self._keeper,
             self.summary,
             _PRINT_BATCH if handler is None else options.batch,
             note,
@@ -120,6 +123,7 @@ class Consumer:
             self._mover,
             self._burial,
             credit,
+            self._keeper,
             ending,
             active,
         )

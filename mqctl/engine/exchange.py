@@ -10,6 +10,7 @@ from mqctl.engine.assigned import Assigned
 from mqctl.engine.claims import Claimed
 from mqctl.engine.credit import Credit
 from mqctl.engine.intake import Intake
+from mqctl.engine.keeping import Keeper
 from mqctl.engine.mover import Mover
 from mqctl.engine.roster import Roster
 from mqctl.engine.session import Session
@@ -37,6 +38,7 @@ class Exchange:
     intake: Intake
     mover: Mover
     credit: Credit
+    keeper: Keeper
     summary: Summary
     page: int
     note: Callable[[str], None]
@@ -60,7 +62,8 @@ class Exchange:
             if part.cursor is None and now >= part.scan_at:
                 part.cursor, part.mine = "-", False
             if part.cursor is None:
-                fresh.append(part)
+                if self.options.claim != "only":
+                    fresh.append(part)
                 continue
             took = self._scan(part, part.cursor, credit) or took
             if credit is not None:
@@ -98,8 +101,8 @@ class Exchange:
             cursor=cursor,
             count=self.options.claim_batch,
             limit=credit,
-            idle_ms=self.options.claim_idle_ms,
-            mine=part.mine,
+            rule=self.options.claim_rule,
+            first=part.mine,
             in_hand=part.in_hand(),
         )
         if cursor == "-":
@@ -248,6 +251,9 @@ class Exchange:
             else:
                 self.summary.retried += 1
                 self.mover.expect(part.topic, step.delay_ms)
+        if part.kept is not None and part.kept not in part.in_hand():
+            self.keeper.drop(part.slot, part.kept)
+            part.kept = None
 
     def give_back(self, parts: list[Assigned]) -> None:
         """Make what was read and not handed out claimable by everybody at once."""

@@ -14,6 +14,7 @@ from mqctl.core.positions import Position, parse_position
 from mqctl.engine import topics
 from mqctl.engine.assigned import Assigned
 from mqctl.engine.catalogue import Catalogue
+from mqctl.engine.keeping import Keeper
 from mqctl.engine.membership import Membership
 from mqctl.engine.session import Session
 from mqctl.engine.standing import delivered
@@ -66,6 +67,7 @@ class Roster:
             options.lease_ttl_ms,
             options.beat_ms * _RECENT_BEATS,
         )
+        self._keeper = Keeper(session, options.group, name)
         self._catalogue = Catalogue(session, options.selection, note)
         self._grouped: set[Slot] = set()
         self._free: dict[Slot, int] = {}
@@ -381,6 +383,16 @@ class Roster:
             self.parts[slot] = Assigned(
                 slot, self._stream(slot), sent, last_id=states[slot] or "0-0"
             )
+        if self._options.retry_mode == "in-place":
+            self._go_on_waiting(gained)
+
+    def _go_on_waiting(self, slots: list[Slot]) -> None:
+        """Take up the wait for a failed message where the last owner left it."""
+        now = self._session.clock.monotonic()
+        for slot, kept in zip(slots, self._keeper.look(slots), strict=True):
+            if kept is not None:
+                self.parts[slot].kept = kept.id
+                self.parts[slot].wait_until = now + kept.wait_ms / 1000
 
     def _restore(self, slots: list[Slot]) -> dict[Slot, str]:
         """Make the group again where it is missing, at what it had finished.

@@ -1,6 +1,6 @@
 """Handing out to a handler: one message of a partition at a time, results settled."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mqctl.core import verdict
 from mqctl.core.assignment import Slot
@@ -12,6 +12,7 @@ from mqctl.engine.assigned import Assigned
 from mqctl.engine.burial import Burial
 from mqctl.engine.credit import Credit
 from mqctl.engine.ending import Ending
+from mqctl.engine.keeping import Keeper
 from mqctl.engine.mover import Mover
 from mqctl.engine.pool import Finished, Pool
 from mqctl.engine.roster import Roster
@@ -36,6 +37,7 @@ class Working:
     mover: Mover
     burial: Burial
     credit: Credit
+    keeper: Keeper
     ending: Ending
     active: float
     broken: HandlerBroken | None = None
@@ -49,7 +51,8 @@ class Working:
         for part in sorted(self.roster.parts.values(), key=lambda p: p.touched):
             if len(starting) >= self.pool.free:
                 break
-            waits = not part.queue or part.busy is not None or part.shed_to
+            waits = not part.queue or part.busy is not None or bool(part.shed_to)
+            waits = waits or part.waits(self.session.clock.monotonic())
             if not waits and self.roster.sure(part):
                 starting.append((part, part.queue.popleft()))
         if not starting:
@@ -132,12 +135,13 @@ class Working:
             limit=delivery.limit,
             base_ms=options.retry_base_ms,
             cap_ms=options.retry_cap_ms,
+            schedule=options.backoff,
         )
         match decided:
             case verdict.Ack():
                 part.acks.append(delivery.message.id)
             case verdict.Retry():
-                part.steps.append(self.mover.step(delivery, decided))
+                self._retry(part, delivery, decided)
             case verdict.Dead():
                 part.steps.append(self._bury(part, delivery, decided, result))
             case verdict.Release():
@@ -145,6 +149,41 @@ class Working:
                 part.queue.appendleft(delivery)
             case verdict.Defer():
                 return
+
+    def _retry(self, part: Assigned, delivery: Delivery, retry: verdict.Retry) -> None:
+        match self.options.retry_mode:
+            case "requeue":
+                part.steps.append(self.mover.step(delivery, retry))
+            case "pending":
+                self._leave_pending(part, delivery, retry.delay_ms)
+            case "in-place":
+                self._wait_for(part, delivery, retry.delay_ms)
+
+    def _leave_pending(self, part: Assigned, delivery: Delivery, delay_ms: int) -> None:
+        """Leave it pending: it is claimed again when it has been idle long enough."""
+        clock = self.session.clock
+        due = clock.monotonic() + delay_ms / 1000
+        part.ripe_at = min(part.ripe_at or due, due)
+        self.credit.summary.retried += 1
+        made = delivery.deliveries
+        rule = self.options.claim_rule
+        enough = rule.threshold(own=True, first=False, deliveries=made + 1) or 0
+        idle = max(0, enough - delay_ms)
+        claim = self._claim(part, delivery)
+        self.session.wire.call(*claim, "IDLE", idle, "JUSTID")
+
+    def _wait_for(self, part: Assigned, delivery: Delivery, delay_ms: int) -> None:
+        """Keep the partition waiting for it; the failure is noted before the wait."""
+        entry_id = delivery.message.id
+        again = replace(
+            delivery, deliveries=delivery.deliveries + 1, attempt=delivery.attempt + 1
+        )
+        part.queue.appendleft(again)
+        part.kept = entry_id
+        part.wait_until = self.session.clock.monotonic() + delay_ms / 1000
+        self.credit.summary.retried += 1
+        if not self.keeper.keep(part.slot, entry_id, delivery.attempt, delay_ms):
+            self.roster.renew([part])
 
     def _bury(
         self,
@@ -170,8 +209,11 @@ class Working:
 
     def next_timer(self) -> float:
         """Return when (monotonic) an entry in work must be kept fresh."""
-        busy = (p for p in self.roster.parts.values() if p.busy is not None)
-        return min((p.touched + self._freshness for p in busy), default=float("inf"))
+        parts = self.roster.parts.values()
+        now = self.session.clock.monotonic()
+        fresh = [p.touched + self._freshness for p in parts if p.busy is not None]
+        due = [p.wait_until for p in parts if p.waits(now)]
+        return min([*fresh, *due], default=float("inf"))
 
     def drain(self) -> None:
         """Tell the handler that no more will come."""

@@ -158,3 +158,24 @@ def ack_delete(
     list is as that of `trim_finished`.
     """
     return _command(wire, "ack_delete", keys, [policy, group, ackset_ttl_ms, *ids])
+
+
+def keep_retry(
+    wire: Wire,
+    keys: tuple[str, str],
+    *,
+    me: str,
+    entry_id: str,
+    attempts: int,
+    delay_ms: int,
+    ttl_ms: int,
+) -> tuple[Arg, ...]:
+    """Remember a failed message its partition waits for: 1, or 0 if not mine."""
+    return _command(
+        wire, "keep_retry", keys, [me, entry_id, attempts, delay_ms, ttl_ms]
+    )
+
+
+def drop_kept(wire: Wire, record: str, entry_id: str) -> tuple[Arg, ...]:
+    """Forget the record of this message: 1, or 0 if it is another's."""
+    return _command(wire, "drop_kept", [record], [entry_id])

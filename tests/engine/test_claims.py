@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mqctl.core.claim_rule import ClaimRule
 from mqctl.engine.claims import Claimed, Page, give_back, take_page
 from mqctl.engine.session import Session
 from mqctl.store.url import parse_url
@@ -43,8 +44,8 @@ class Pile:
         given: dict[str, Any] = {
             "cursor": "-",
             "count": 50,
-            "idle_ms": OLD,
-            "mine": False,
+            "rule": ClaimRule(OLD),
+            "first": False,
             "in_hand": (),
         }
         return take_page(self.session, STREAM, GROUP, "me", **(given | changed))
@@ -93,13 +94,13 @@ def test_own_entries_are_taken_only_when_asked_for_and_whatever_their_age(
 ) -> None:
     left = pile.pend(2, "me", 0, times=2)
     assert ids(pile.take()) == []
-    assert ids(pile.take(mine=True)) == left
+    assert ids(pile.take(first=True)) == left
     assert pile.rows() == dict.fromkeys(left, ("me", 2))
 
 
 def test_what_is_in_hand_is_passed_over(pile: Pile) -> None:
     mine = pile.pend(2, "me", OLD * 2)
-    page = pile.take(mine=True, in_hand={mine[0]})
+    page = pile.take(first=True, in_hand={mine[0]})
     assert ids(page) == mine[1:]
     assert page.ripens_ms is None
 
@@ -108,7 +109,7 @@ def test_own_and_foreign_entries_come_in_id_order(pile: Pile) -> None:
     order = [
         pile.pend(1, owner, OLD * 2)[0] for owner in ("gone", "me", "gone", "me", "x")
     ]
-    assert ids(pile.take(mine=True)) == order
+    assert ids(pile.take(first=True)) == order
 
 
 def test_pages_follow_one_another_to_the_end(pile: Pile) -> None:
@@ -131,11 +132,11 @@ def test_an_entry_without_a_body_is_acknowledged_and_told(pile: Pile) -> None:
     assert ids(page) == [left[0], left[2]]
     assert page.trimmed == [left[1]]
     assert list(pile.rows()) == [left[0], left[2]]
-    assert pile.take(mine=True).trimmed == []
+    assert pile.take(first=True).trimmed == []
 
 
 def test_nothing_pending_is_an_empty_page(pile: Pile) -> None:
-    assert pile.take(mine=True) == Page([], None, [], None)
+    assert pile.take(first=True) == Page([], None, [], None)
 
 
 def test_two_hundred_entries_fall_to_eight_claimants_once_each(pile: Pile) -> None:
@@ -150,8 +151,8 @@ def test_two_hundred_entries_fall_to_eight_claimants_once_each(pile: Pile) -> No
             *(session, STREAM, GROUP, name),
             cursor="-",
             count=200,
-            idle_ms=OLD,
-            mine=True,
+            rule=ClaimRule(OLD),
+            first=True,
             in_hand=(),
         )
         found.append(ids(page))
@@ -173,8 +174,8 @@ def test_what_is_given_back_is_claimable_at_once_with_its_count(pile: Pile) -> N
         *(pile.session, STREAM, GROUP, "next"),
         cursor="-",
         count=50,
-        idle_ms=300_000,
-        mine=False,
+        rule=ClaimRule(300_000),
+        first=False,
         in_hand=(),
     )
     assert [(c.id, c.deliveries) for c in page.claimed] == entries
