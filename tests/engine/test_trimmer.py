@@ -109,7 +109,11 @@ class Yard:
 
 
 @pytest.fixture(params=["alone", "cluster", "cluster, one slot"])
-def yard(request: pytest.FixtureRequest) -> Iterator[Yard]:
+def yard(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Yard]:
+    """One of the servers; a tick takes as long as it needs, unless a test says so."""
+    monkeypatch.setattr(trimmer, "_BUDGET", 60.0)
     alone = request.param == "alone"
     server = request.getfixturevalue("redis" if alone else "cluster_redis")
     topic = "{orders}" if request.param == "cluster, one slot" else "orders"
@@ -228,8 +232,9 @@ def test_a_tick_ends_when_its_time_is_up_and_goes_on_soon(
 
 
 def test_two_hundred_thousand_finished_entries_come_down_to_the_bound(
-    yard: Yard,
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(trimmer, "_BUDGET", 0.05)
     yard.add(200_000)
     yard.group("g", "$")
     keeper = yard.trimmer()
