@@ -42,9 +42,13 @@ local function finished(id)
   return #groups > 0 and not pending(id)
 end
 
+-- Names are written by every codec as they are, but for their last letter.
 local function refers(row)
-  for i = 2, #row[2], 2 do
-    if string.find(row[2][i], 'x-payload-hash-re', 1, true) then return true end
+  for i = 1, #row[2], 2 do
+    if string.find(row[2][i], 'header', 1, true)
+      and string.find(row[2][i + 1], 'x-payload-hash-re', 1, true) then
+      return true
+    end
   end
   return false
 end
