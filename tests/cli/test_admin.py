@@ -1,6 +1,7 @@
 """mqctl admin, from the command line, on a queue whose numbers are known."""
 
 import json
+import socket
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from tests.support.seed import (
     create,
     seed,
 )
-from tests.support.server import Server, TestServer
+from tests.support.server import Server, TestServer, short_directory, start_server
 from tests.support.shell import Result
 
 Fd = pytest.CaptureFixture[bytes]
@@ -132,9 +133,7 @@ def test_an_unknown_topic_is_named_with_its_neighbour_and_nothing_is_created(
     queue: Seed, capfdbinary: Fd, line: str
 ) -> None:
     before = keys_of(queue.server)
-    result = mqctl(
-        capfdbinary, queue.server, *line.split(" ", 2)[:1], *line.split()[1:]
-    )
+    result = mqctl(capfdbinary, queue.server, line)
     assert result.code == 4
     assert "did you mean orders?" in result.err
     assert keys_of(queue.server) == before
@@ -231,13 +230,11 @@ def test_pending_entries_are_paged_without_a_cap_and_sorted_over_all_of_them(
     made = Seed(redis, 1_700_000_000_000)
     create(made, "t", 1)
     stream = KEYS.partition("t", 0)
-    for number in range(2100):
-        append(made, "t", 0, 0, b"%d" % number) if number == 0 else redis.call(
-            "XADD", stream, f"{made.now}-{number}", "payload", number
-        )
+    add = "redis.call('XADD', KEYS[1], ARGV[1] .. '-' .. i, 'payload', i)"
+    redis.call("EVAL", f"for i = 1, 2100 do {add} end", 1, stream, made.now)
     redis.call("XGROUP", "CREATE", stream, "g", "0")
     redis.call("XREADGROUP", "GROUP", "g", "c", "COUNT", 2100, "STREAMS", stream, ">")
-    oldest = f"{made.now}-2099"
+    oldest = f"{made.now}-2100"
     redis.call(
         *("XCLAIM", stream, "g", "c", 0, oldest, "IDLE", 500_000, "RETRYCOUNT", 7),
         "JUSTID",
@@ -252,7 +249,7 @@ def test_pending_entries_are_paged_without_a_cap_and_sorted_over_all_of_them(
         assert [row["id"] for row in rows] == [oldest]
     line = "admin pending t g -n 2 --sort id --asc"
     rows = records(mqctl(capfdbinary, redis, line))
-    assert [row["id"] for row in rows] == [f"{made.now}-0", f"{made.now}-1"]
+    assert [row["id"] for row in rows] == [f"{made.now}-1", f"{made.now}-2"]
 
 
 def test_pending_can_be_narrowed_by_idle_time_and_consumer(
@@ -327,32 +324,30 @@ def test_create_is_repeatable_but_not_with_another_count(
     assert {s.decode() for s in streams} == {KEYS.partition("t", i) for i in range(3)}
 
 
-def test_a_group_begins_where_it_is_told(queue: Seed, capfdbinary: Fd) -> None:
-    server = queue.server
-    for position, lags in (
+@pytest.mark.parametrize(
+    ("position", "delivered"),
+    [
         ("start", [4, 2]),
         ("end", [0, 0]),
-        (queue.id(15), [1, 0]),
+        ("@MOMENT", [1, 1]),
         ("-17m", [1, 1]),
         ("last:2", [1, 1]),
-    ):
-        line = f"admin create-group orders g{len(position)}{position[-1]} --from"
-        assert mqctl(capfdbinary, server, line, position).code == 0
-        group = line.split()[3]
-        found = [
-            len(
-                server.call(
-                    *("XREADGROUP", "GROUP", group, "c", "STREAMS"),
-                    *(KEYS.partition("orders", i), ">"),
-                )
-                or [[0, []]][0]
-            )
-            and len(
-                server.call("XPENDING", KEYS.partition("orders", i), group, "-", "+", 9)
-            )
-            for i in (0, 1)
-        ]
-        assert found == lags, position
+        ("last:3", [2, 1]),
+        ("last:0", [0, 0]),
+    ],
+)
+def test_a_group_begins_where_it_is_told(
+    queue: Seed, capfdbinary: Fd, position: str, delivered: list[int]
+) -> None:
+    moment = position.replace("MOMENT", str(queue.now - 15 * MINUTE))
+    line = "admin create-group orders new --from"
+    assert mqctl(capfdbinary, queue.server, line, moment).code == 0
+    counts: list[int] = []
+    for index in (0, 1):
+        stream = KEYS.partition("orders", index)
+        queue.call("XREADGROUP", "GROUP", "new", "c", "STREAMS", stream, ">")
+        counts.append(queue.call("XPENDING", stream, "new")[0])
+    assert counts == delivered
 
 
 def test_a_group_that_exists_is_not_made_again(queue: Seed, capfdbinary: Fd) -> None:
@@ -540,3 +535,41 @@ def test_brackets_in_names_are_shown_as_they_are(
     create(Seed(redis, 0), "[bold]x[/bold]", 1)
     result = mqctl(capfdbinary, redis, "admin topics -o table")
     assert b"[bold]x[/bold]" in result.out
+
+
+def test_a_user_without_dangerous_commands_sees_all_that_is_theirs(
+    capfdbinary: Fd,
+) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with short_directory() as directory:
+        server = start_server(directory, "--port", str(port), "--bind", "127.0.0.1")
+        try:
+            made = seed(server)
+            server.call(
+                *("ACL", "SETUSER", "limited", "reset", "on", ">pw"),
+                *("~streaming:mq:*", "~stream:topic:*"),
+                *("+@all", "-@admin", "-@dangerous"),
+            )
+            for line in (
+                "admin topics",
+                "admin info orders",
+                "admin info orders --partitions",
+                "admin groups orders",
+                "admin consumers orders billing",
+                "admin pending orders billing",
+                "admin retries orders",
+                "dlq topics",
+                "dlq list orders",
+                f"dlq replay orders {made.id(60)}",
+                "tail orders",
+                "admin delete orders --yes",
+            ):
+                code = run(
+                    [*line.split(), "-u", f"redis://limited:pw@127.0.0.1:{port}"]
+                )
+                out, err = capfdbinary.readouterr()
+                assert (code, err, bool(out)) == (0, b"", True), (line, err)
+        finally:
+            server.stop()
