@@ -9,6 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from mqctl.core.errors import BadUsage
+from mqctl.render import table
 from mqctl.render.records import Record, RecordFormat, write_records
 
 NOW = 1_700_000_000_000
@@ -273,3 +274,15 @@ def test_colour_is_only_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("COLUMNS", "20")
     assert "\x1b" not in written(ROWS, "table", width=80, color=False)
     assert written(ROWS, "table", width=80).count("\n") == 4
+
+
+def test_a_table_that_is_too_wide_keeps_the_brief_columns() -> None:
+    records: list[dict[str, object]] = [
+        {"topic": f"t{n}", "stream": "s" * 40, "lag": n, "last_id": f"{10**12 + n}-0"}
+        for n in range(2)
+    ]
+    wide = table.rows(records, 100, brief=["topic", "lag"]).splitlines()
+    narrow = table.rows(records, 40, brief=["topic", "lag"]).splitlines()
+    assert wide[0].split() == ["topic", "stream", "lag", "last", "id"]
+    assert narrow[0].split() == ["topic", "lag"]
+    assert [line.split() for line in narrow[2:]] == [["t0", "0"], ["t1", "1"]]
