@@ -243,12 +243,18 @@ def stored(server: Server, topic: str = "t") -> int:
     ],
 )
 def test_a_bad_line_stops_the_run_with_its_number_and_where_to_go_on(
-    redis: Server, tmp_path: Path, line: str, form: str, said: str
+    redis: Server,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    line: str,
+    form: str,
+    said: str,
 ) -> None:
     good = ['{"payload":"x"}'] * 1000
     (tmp_path / "in").write_text("\n".join([*good[:499], line, *good[500:]]))
 
-    result = shell(f"mqctl produce t -i {form} --file in", redis, cwd=tmp_path)
+    path = str(tmp_path / "in")
+    result = call(capfd, redis, "produce", "t", "-i", form, "--file", path)
 
     refused(result, 65, said, "line 500", "499 stored", "--start-line 500")
     assert stored(redis) == 499

@@ -1,11 +1,16 @@
 """Shell lines with mqctl in them, as a user types them."""
 
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from mqctl.cli.main import run
 from tests.support.server import Server
 
 
@@ -55,3 +60,19 @@ def shell(
         check=False,
     )
     return Result(done.returncode, done.stdout, done.stderr.decode())
+
+
+def inside(
+    server: Server, capture: pytest.CaptureFixture[bytes]
+) -> Callable[[str], Result]:
+    """Return what runs one mqctl command line in this process, much faster."""
+
+    def mqctl(line: str) -> Result:
+        words = shlex.split(line)
+        end = words.index("--") if "--" in words else len(words)
+        capture.readouterr()
+        code = run([*words[:end], "-u", server.url, *words[end:]])
+        out, err = capture.readouterr()
+        return Result(code, out, err.decode())
+
+    return mqctl
