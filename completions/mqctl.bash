@@ -33,7 +33,7 @@ ndjson
 csv' ;;
     *' --file' | *' --resume' | *' --password-file' | *' --tls-ca' | *' --tls-cert' | *' --tls-key')
       _mqctl_files; return ;;
-    *' --delim' | *' -D' | *' --key' | *' -k' | *' --key-sep' | *' -K' | *' --header' | *' -H' | *' --partition' | *' -p' | *' --partitions' | *' --max-retries' | *' --batch' | *' --max-len' | *' --start-line' | *' --max-bytes' | *' --payload-ttl' | *' --delay' | *' --at' | *' --dedupe-key' | *' --dedupe-ttl' | *' --rate' | *' --url' | *' -u' | *' --key-prefix' | *' --stream-key-prefix' | *' --env' | *' --group' | *' -g' | *' --consumer' | *' --consumer-prefix' | *' --from' | *' --workers' | *' --poll' | *' --max-in-flight' | *' --max-partitions' | *' --lease-ttl' | *' --renew' | *' --rebalance' | *' --claim-idle' | *' --claim-interval' | *' --claim-batch' | *' --retry-max' | *' --retry-base' | *' --retry-cap' | *' --mover-interval' | *' --mover-batch' | *' --max-messages' | *' -n' | *' --max-time' | *' --idle-exit' | *' --drain-timeout' | *' --format' | *' -F' | *' --handler-timeout' | *' --map' | *' --lines' | *' --to' | *' --where-key' | *' --where-header' | *' --grep' | *' --reason' | *' --min-idle' | *' --where-reason' | *' --since' | *' --until' | *' --max-replays' | *' --max' | *' --timeout')
+    *' --delim' | *' -D' | *' --key' | *' -k' | *' --key-sep' | *' -K' | *' --header' | *' -H' | *' --partition' | *' -p' | *' --partitions' | *' --max-retries' | *' --batch' | *' --max-len' | *' --start-line' | *' --max-bytes' | *' --payload-ttl' | *' --delay' | *' --at' | *' --dedupe-key' | *' --dedupe-ttl' | *' --rate' | *' --url' | *' -u' | *' --key-prefix' | *' --stream-key-prefix' | *' --env' | *' --group' | *' -g' | *' --topic-glob' | *' --topic-regex' | *' --exclude-regex' | *' --consumer' | *' --consumer-prefix' | *' --from' | *' --shard' | *' --weight' | *' --where-key' | *' --where-header' | *' --tag' | *' --workers' | *' --poll' | *' --max-in-flight' | *' --max-partitions' | *' --lease-ttl' | *' --renew' | *' --rebalance' | *' --claim-idle' | *' --claim-interval' | *' --claim-batch' | *' --max-attempts' | *' --backoff' | *' --retry-max' | *' --retry-base' | *' --retry-cap' | *' --mover-interval' | *' --mover-batch' | *' --max-messages' | *' -n' | *' --max-time' | *' --idle-exit' | *' --drain-timeout' | *' --format' | *' -F' | *' --handler-timeout' | *' --map' | *' --lines' | *' --to' | *' --grep' | *' --reason' | *' --min-idle' | *' --where-reason' | *' --since' | *' --until' | *' --max-replays' | *' --max' | *' --timeout')
       return ;;
     *' --max-len-mode')
       words='exact
@@ -52,6 +52,14 @@ ndjson' ;;
       words='auto
 always
 never' ;;
+    *' --claim')
+      words='on
+off
+only' ;;
+    *' --retry-mode')
+      words='requeue
+pending
+in-place' ;;
     *' --ack')
       words='auto
 manual
@@ -150,6 +158,9 @@ server'
         commands=''
         options='--group
 -g
+--topic-glob
+--topic-regex
+--exclude-regex
 --consumer
 --consumer-prefix
 --create
@@ -157,6 +168,11 @@ server'
 --from
 --partition
 -p
+--shard
+--weight
+--where-key
+--where-header
+--tag
 --workers
 --batch
 --poll
@@ -168,6 +184,11 @@ server'
 --claim-idle
 --claim-interval
 --claim-batch
+--claim
+--retry-mode
+--ordered
+--max-attempts
+--backoff
 --retry-max
 --retry-base
 --retry-cap

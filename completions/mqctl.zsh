@@ -22,7 +22,7 @@ _mqctl() {
       compadd -- 'lines' 'null' 'raw' 'json' 'ndjson' 'csv'; return ;;
     (*' --file' | *' --resume' | *' --password-file' | *' --tls-ca' | *' --tls-cert' | *' --tls-key')
       _files; return ;;
-    (*' --delim' | *' -D' | *' --key' | *' -k' | *' --key-sep' | *' -K' | *' --header' | *' -H' | *' --partition' | *' -p' | *' --partitions' | *' --max-retries' | *' --batch' | *' --max-len' | *' --start-line' | *' --max-bytes' | *' --payload-ttl' | *' --delay' | *' --at' | *' --dedupe-key' | *' --dedupe-ttl' | *' --rate' | *' --url' | *' -u' | *' --key-prefix' | *' --stream-key-prefix' | *' --env' | *' --group' | *' -g' | *' --consumer' | *' --consumer-prefix' | *' --from' | *' --workers' | *' --poll' | *' --max-in-flight' | *' --max-partitions' | *' --lease-ttl' | *' --renew' | *' --rebalance' | *' --claim-idle' | *' --claim-interval' | *' --claim-batch' | *' --retry-max' | *' --retry-base' | *' --retry-cap' | *' --mover-interval' | *' --mover-batch' | *' --max-messages' | *' -n' | *' --max-time' | *' --idle-exit' | *' --drain-timeout' | *' --format' | *' -F' | *' --handler-timeout' | *' --map' | *' --lines' | *' --to' | *' --where-key' | *' --where-header' | *' --grep' | *' --reason' | *' --min-idle' | *' --where-reason' | *' --since' | *' --until' | *' --max-replays' | *' --max' | *' --timeout')
+    (*' --delim' | *' -D' | *' --key' | *' -k' | *' --key-sep' | *' -K' | *' --header' | *' -H' | *' --partition' | *' -p' | *' --partitions' | *' --max-retries' | *' --batch' | *' --max-len' | *' --start-line' | *' --max-bytes' | *' --payload-ttl' | *' --delay' | *' --at' | *' --dedupe-key' | *' --dedupe-ttl' | *' --rate' | *' --url' | *' -u' | *' --key-prefix' | *' --stream-key-prefix' | *' --env' | *' --group' | *' -g' | *' --topic-glob' | *' --topic-regex' | *' --exclude-regex' | *' --consumer' | *' --consumer-prefix' | *' --from' | *' --shard' | *' --weight' | *' --where-key' | *' --where-header' | *' --tag' | *' --workers' | *' --poll' | *' --max-in-flight' | *' --max-partitions' | *' --lease-ttl' | *' --renew' | *' --rebalance' | *' --claim-idle' | *' --claim-interval' | *' --claim-batch' | *' --max-attempts' | *' --backoff' | *' --retry-max' | *' --retry-base' | *' --retry-cap' | *' --mover-interval' | *' --mover-batch' | *' --max-messages' | *' -n' | *' --max-time' | *' --idle-exit' | *' --drain-timeout' | *' --format' | *' -F' | *' --handler-timeout' | *' --map' | *' --lines' | *' --to' | *' --grep' | *' --reason' | *' --min-idle' | *' --where-reason' | *' --since' | *' --until' | *' --max-replays' | *' --max' | *' --timeout')
       _message value; return ;;
     (*' --max-len-mode')
       compadd -- 'exact' 'approx'; return ;;
@@ -34,6 +34,10 @@ _mqctl() {
       compadd -- 'none' 'id' 'ndjson'; return ;;
     (*' --color')
       compadd -- 'auto' 'always' 'never'; return ;;
+    (*' --claim')
+      compadd -- 'on' 'off' 'only'; return ;;
+    (*' --retry-mode')
+      compadd -- 'requeue' 'pending' 'in-place'; return ;;
     (*' --ack')
       compadd -- 'auto' 'manual' 'none'; return ;;
     (*' --java-codec')
@@ -120,6 +124,9 @@ _mqctl() {
       options=(
         '--group:The consumer group.'
         '-g:The consumer group.'
+        '--topic-glob:Topics of these names.'
+        '--topic-regex:Topics whose whole name matches; new ones are picked up.'
+        '--exclude-regex:But not these topics.'
         '--consumer:Name of this consumer.'
         '--consumer-prefix:Before the 8 digits of a unique name.'
         '--create:Create topics that do not exist.'
@@ -127,6 +134,11 @@ _mqctl() {
         '--from:Where a new group begins: start, end, an id, @TIME, -2h, last:N.'
         '--partition:Only these partitions.'
         '-p:Only these partitions.'
+        '--shard:Only the partitions with index mod M = R.'
+        '--weight:Share of partitions against other consumers.'
+        '--where-key:Only messages of these keys.'
+        '--where-header:Only messages with this header; repeatable.'
+        '--tag:Only messages of this tag.'
         '--workers:Partitions handled at the same time.'
         '--batch:Messages read ahead.'
         '--poll:How long one wait at the server lasts.'
@@ -138,6 +150,11 @@ _mqctl() {
         '--claim-idle:Idle time after which entries are taken over.'
         '--claim-interval:Longest pause between scans.'
         '--claim-batch:Page size of the take-over.'
+        '--claim:Take over abandoned entries: on, off, or do only that.'
+        '--retry-mode:Send a failed message again, leave it pending, or wait for it.'
+        '--ordered:Strict order: the same as --retry-mode in-place.'
+        '--max-attempts:The same as --retry-max N-1.'
+        '--backoff:Delay of each retry instead of --retry-base and --retry-cap.'
         '--retry-max:Retries after the first attempt.'
         '--retry-base:Delay of the first retry.'
         '--retry-cap:Longest delay of a retry.'
