@@ -1,28 +1,18 @@
-"""mqctl consume: a worker that prints messages or runs a command for each."""
+"""mqctl consume: what the options say."""
 
-import os
-import signal
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from mqctl.cli.consuming import Orders, Run, Writing, address
 from mqctl.cli.context import Context, at_least
 from mqctl.cli.group import SplitCommand
 from mqctl.cli.options import Duration, command, flag
-from mqctl.cli.output import Output
 from mqctl.cli.records import Form
-from mqctl.cli.signals import Caught, stopping
-from mqctl.core.errors import BadUsage, Interrupted
+from mqctl.core.errors import BadUsage
 
 if TYPE_CHECKING:
     from mqctl.core.filters import Filter
-    from mqctl.core.handler import Handler
-    from mqctl.core.message import Delivery
-    from mqctl.core.options import ConsumerOptions, Summary
-    from mqctl.engine.consumer import Consumer
-    from mqctl.render.messages import MessageWriter
 
 MessageForm = Annotated[
     Form | None,
@@ -37,30 +27,6 @@ Format = Annotated[
     str | None,
     flag("--format", "-F", help="Format string, such as '%p %o %k: %s\\n'."),
 ]
-
-
-@dataclass(slots=True)
-class Printer:
-    """A sink that writes messages to stdout, whole batches, nothing held back."""
-
-    out: Output
-    writer: "MessageWriter"
-    began: bool = False
-
-    def write(
-        self, deliveries: "Sequence[Delivery]", alive: Callable[[], float]
-    ) -> int:
-        """Write whole messages; return how many have left."""
-        if not self.began:
-            self.out.write(self.writer.begin())
-            self.began = True
-        records = [self.writer.batch((delivery,)) for delivery in deliveries]
-        return self.out.write_records(records, alive)
-
-    def close(self) -> None:
-        """Write what closes the document."""
-        head = b"" if self.began else self.writer.begin()
-        self.out.write(head + self.writer.end())
 
 
 def register(app: typer.Typer) -> None:
@@ -251,6 +217,60 @@ def register(app: typer.Typer) -> None:
             Literal["auto", "kryo5", "string", "json"],
             flag("--java-codec", help="Codec of the dead letters written."),
         ] = "auto",
+        keep: Annotated[
+            int,
+            flag(
+                "--keep",
+                help="Trim what all groups have finished to the newest N; 0 = never.",
+                metavar="N",
+            ),
+        ] = 100_000,
+        keep_for: Annotated[
+            Duration, flag("--keep-for", help="Trim finished entries older than this.")
+        ] = "0",
+        keep_interval: Annotated[
+            Duration, flag("--keep-interval", help="How often to trim.")
+        ] = "60s",
+        keep_payloads: Annotated[
+            bool,
+            flag("--keep-payloads", help="Keep finished entries with a large body."),
+        ] = False,
+        ack_delete: Annotated[
+            Literal["none", "immediate", "all-groups-ack"],
+            flag(
+                "--ack-delete",
+                help="Remove entries once acknowledged: by this group, by all groups.",
+            ),
+        ] = "none",
+        ackset_ttl: Annotated[
+            Duration, flag("--ackset-ttl", help="Life of the sets of groups that did.")
+        ] = "24h",
+        honor_defer_ack: Annotated[
+            bool,
+            flag(
+                "--honor-defer-ack",
+                help="Leave messages with x-defer-ack pending for their receipts.",
+            ),
+        ] = False,
+        stats: Annotated[
+            Duration, flag("--stats", help="Print statistics this often; 0 = never.")
+        ] = "0",
+        ready_file: Annotated[
+            str | None,
+            flag(
+                "--ready-file",
+                help="Create this file when the first partition is held.",
+                metavar="PATH",
+            ),
+        ] = None,
+        metrics_port: Annotated[
+            str | None,
+            flag(
+                "--metrics-port",
+                help="Serve Prometheus metrics, on localhost unless a host is given.",
+                metavar="[HOST:]PORT",
+            ),
+        ] = None,
         drain_timeout: Annotated[
             Duration, flag("--drain-timeout", help="Longest wait for work at the end.")
         ] = "30s",
@@ -339,18 +359,30 @@ def register(app: typer.Typer) -> None:
             ack=ack,
             java_codec=java_codec,
             drain_timeout_ms=ms(drain_timeout),
+            stats_ms=ms(stats),
+            keep=at_least("--keep", keep, 0),
+            keep_for_ms=ms(keep_for),
+            keep_interval_ms=ms(keep_interval),
+            keep_payloads=keep_payloads,
+            ack_delete=ack_delete,
+            ackset_ttl_ms=ms(ackset_ttl),
+            honor_defer_ack=honor_defer_ack,
         )
-        words = context.words
-        if words is not None:
+        run = Run(
+            context,
+            options,
+            output=output,
+            fail_if_empty=fail_if_empty,
+            ready_file=ready_file,
+            metrics=None if metrics_port is None else address(metrics_port),
+        )
+        if context.words is not None:
             if ack != "auto":
                 raise BadUsage("--ack is for printing; a command settles by its status")
-            handler = _handler(words, stdin, handler_timeout, status_map)
-            code = _consume(context, options, None, handler, output, fail_if_empty)
+            orders = Orders(context.words, stdin, handler_timeout, status_map)
+            code = run.work(orders)
         else:
-            printer = _printer(
-                context, options, output, format_string, delim, json_payload
-            )
-            code = _consume(context, options, printer, None, output, fail_if_empty)
+            code = run.print(Writing(format_string, delim, json_payload))
         if code:
             raise typer.Exit(code)
 
@@ -392,152 +424,3 @@ def _where(key: str | None, headers: list[str] | None, tag: str | None) -> "Filt
 
     tags = [] if tag is None else [f"tag={escape(tag)}"]
     return make_filter(key, [*(headers or []), *tags])
-
-
-def _handler(
-    words: list[str],
-    stdin: Literal["payload", "envelope", "none"],
-    timeout: str | None,
-    rules: str | None,
-) -> "Handler":
-    from mqctl.codecs.envelope import encode_delivery
-    from mqctl.core.clock import SystemClock
-    from mqctl.core.exit_rules import parse_map
-    from mqctl.core.units import duration_ms
-    from mqctl.handlers.exec import ExecHandler, ExecOptions
-
-    if not words:
-        raise BadUsage("no command after --", hint="mqctl consume T -g G -- CMD")
-    limit = None if timeout is None else duration_ms(timeout)
-    return ExecHandler(
-        words,
-        clock=SystemClock(),
-        options=ExecOptions(
-            stdin=stdin,
-            rules=parse_map(rules) if rules else (),
-            timeout_ms=limit or None,
-        ),
-        encode=encode_delivery,
-    )
-
-
-def _printer(
-    context: Context,
-    options: "ConsumerOptions",
-    output: Form | None,
-    format_string: str | None,
-    delim: str,
-    json_payload: bool,
-) -> Printer:
-    from mqctl.render.messages import message_writer, template_writer
-    from mqctl.render.template import compile_template
-
-    if format_string is not None:
-        return Printer(context.out, template_writer(compile_template(format_string)))
-    terminal = context.terminal()
-    writer = message_writer(
-        output or ("table" if context.out.isatty else "raw"),
-        delimiter=os.fsencode(delim.replace("\\n", "\n").replace("\\0", "\0")),
-        receipt=options.ack == "manual",
-        json_payload=json_payload,
-        show_topic=len(options.topics) > 1,
-        color=terminal.color,
-    )
-    return Printer(context.out, writer)
-
-
-def _consume(
-    context: Context,
-    options: "ConsumerOptions",
-    printer: Printer | None,
-    handler: "Handler | None",
-    output: Form | None,
-    fail_if_empty: bool,
-) -> int:
-    from mqctl.engine.consumer import Consumer
-
-    worker = Consumer(
-        context.session(), options, handler=handler, sink=printer, note=context.note
-    )
-    summary: Summary = worker.summary
-    with stopping(lambda hard: worker.stop(hard=hard)) as caught:
-        try:
-            worker.run()
-            if printer is not None and not isinstance(worker.error, BrokenPipeError):
-                printer.close()
-        finally:
-            if worker.joined and not isinstance(worker.error, BrokenPipeError):
-                _tell(context, worker, summary, output)
-    if isinstance(worker.error, BrokenPipeError):
-        raise worker.error
-    code = _code(caught, drained=worker.drained)
-    if code == 0 and fail_if_empty and not summary.received:
-        from mqctl.core.errors import Empty
-
-        raise Empty("nothing was received", group=options.group)
-    return code
-
-
-def _code(caught: Caught, *, drained: bool) -> int:
-    if caught.number is None:
-        return 0
-    if caught.number == signal.SIGINT:
-        return Interrupted.exit
-    return 0 if drained else 128 + caught.number
-
-
-def _tell(
-    context: Context, worker: "Consumer", summary: "Summary", output: Form | None
-) -> None:
-    if context.quiet:
-        return
-    if output in {"ndjson", "json", "csv"}:
-        _tell_machine(summary)
-        return
-    counts = [f"{summary.received} received", f"{summary.acked} acknowledged"]
-    counts += [
-        f"{number} {what}"
-        for number, what in (
-            (summary.retried, "retried"),
-            (summary.dead, "dead"),
-            (summary.skipped, "skipped"),
-            (summary.duplicates_possible, "possibly repeated"),
-        )
-        if number
-    ]
-    if worker.options.exit_when_empty:
-        context.note(f"done; left: {_left(summary)} ({', '.join(counts)})")
-    else:
-        context.note(f"done: {', '.join(counts)}")
-
-
-def _left(summary: "Summary") -> str:
-    from mqctl.core.units import short_duration
-
-    parts = [f"{summary.left_in_work} in work"] if summary.left_in_work else []
-    if summary.left_delayed:
-        wait = summary.next_delayed_ms
-        when = "" if wait is None else f" (next in {short_duration(wait)})"
-        parts.append(f"{summary.left_delayed} delayed{when}")
-    return ", ".join(parts) or "nothing"
-
-
-def _tell_machine(summary: "Summary") -> None:
-    import sys
-
-    from mqctl.render.notes import json_bytes
-
-    names = [
-        "received",
-        "acked",
-        "retried",
-        "dead",
-        "skipped",
-        "duplicates_possible",
-        "left_in_work",
-        "left_delayed",
-        "duration_ms",
-    ]
-    record = {"summary": {name: getattr(summary, name) for name in names}}
-    sys.stderr.write(json_bytes(record).decode() + "\n")
-    sys.stderr.flush()

@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -21,8 +21,13 @@ class Caught:
 
 
 @contextmanager
-def stopping(stop: Callable[[bool], None]) -> Iterator[Caught]:
-    """Call `stop(hard)` on INT, TERM and HUP while the block runs."""
+def stopping(
+    stop: Callable[[bool], None], actions: Mapping[signal.Signals, Callable[[], None]]
+) -> Iterator[Caught]:
+    """Call `stop(hard)` on INT, TERM and HUP while the block runs.
+
+    `actions` are called on the other signals they name.
+    """
     caught = Caught()
 
     def handle(number: int, _: FrameType | None) -> None:
@@ -35,6 +40,8 @@ def stopping(stop: Callable[[bool], None]) -> Iterator[Caught]:
 
     wanted = [n for n in _STOPPING if signal.getsignal(n) != signal.SIG_IGN]  # nohup
     before = {number: signal.signal(number, handle) for number in wanted}
+    for number, act in actions.items():
+        before[number] = signal.signal(number, lambda *_, act=act: act())
     try:
         yield caught
     finally:

@@ -1,11 +1,15 @@
 """How to consume: every setting with its default, checked once."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from mqctl.core.claim_rule import ClaimMode, ClaimRule, RetryMode
 from mqctl.core.errors import BadUsage
 from mqctl.core.filters import Filter
+from mqctl.core.retention import Retention
 from mqctl.core.selection import Selection
+
+AckDelete = Literal["none", "immediate", "all-groups-ack"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,14 @@ class ConsumerOptions:
     ack: str = "auto"
     java_codec: str = "auto"
     drain_timeout_ms: int = 30_000
+    stats_ms: int = 0
+    keep: int = 100_000
+    keep_for_ms: int = 0
+    keep_interval_ms: int = 60_000
+    keep_payloads: bool = False
+    ack_delete: AckDelete = "none"
+    ackset_ttl_ms: int = 86_400_000
+    honor_defer_ack: bool = False
 
     def __post_init__(self) -> None:
         if self.renew_ms * 2 >= self.lease_ttl_ms:
@@ -71,6 +83,13 @@ class ConsumerOptions:
             if getattr(self, name) < 1:
                 flag = name.removesuffix("_ms").replace("_", "-")
                 raise BadUsage(f"--{flag} must be more than 0")
+
+    @property
+    def retention(self) -> Retention:
+        """Return what may be trimmed."""
+        return Retention(
+            self.keep, self.keep_for_ms, self.keep_interval_ms, self.keep_payloads
+        )
 
     @property
     def claim_rule(self) -> ClaimRule:

@@ -43,7 +43,7 @@ class Burial:
             failed_at_ms=self.session.clock.now_ms(),
             last_id=message.id,
         )
-        return Step("dead", message.id, fields, deliveries)
+        return Step("dead", message.id, fields, deliveries, reason=death.reason)
 
     def _codec(self, topic: str, *, strangers: bool) -> str:
         if self.codec != "auto":

@@ -20,6 +20,7 @@ from mqctl.core.errors import (
     Unreachable,
 )
 from mqctl.core.handler import Handler
+from mqctl.core.meter import Meter
 from mqctl.core.options import ConsumerOptions, Summary
 from mqctl.engine.bell import Bell
 from mqctl.engine.burial import Burial
@@ -28,12 +29,15 @@ from mqctl.engine.ending import Ending, HardStop
 from mqctl.engine.exchange import Exchange
 from mqctl.engine.intake import Intake
 from mqctl.engine.keeping import Keeper
+from mqctl.engine.life import Life
+from mqctl.engine.metering import Metering
 from mqctl.engine.mover import Mover
 from mqctl.engine.pool import Pool, Wake
 from mqctl.engine.printing import Printing, Sink, Stuck
 from mqctl.engine.roster import Roster
 from mqctl.engine.session import Session
 from mqctl.engine.standing import Standing, standing
+from mqctl.engine.trimmer import Trimmer
 from mqctl.engine.working import Working
 
 _PRINT_BATCH = 500
@@ -47,7 +51,8 @@ class Consumer:
     """One member of a group.
 
     Give it a `handler` (runs in threads, settles by its result) or a `sink` (prints).
-    `note` gets lines for people. `run` returns the summary; after it, `error` holds
+    `note` gets lines for people, `on_ready` is called when the first partition is
+    held, `meter` counts. `run` returns the summary; after it, `error` holds
     what ended it too early, `joined` whether it got as far as the group, and
     `drained` whether all that was in hand was finished or given back in time.
     """
@@ -60,6 +65,8 @@ class Consumer:
         handler: Handler | None = None,
         sink: Sink | None = None,
         note: Callable[[str], None] = lambda _: None,
+        on_ready: Callable[[], None] = lambda: None,
+        meter: Meter | None = None,
     ) -> None:
         self._session = session
         self.options = options
@@ -78,7 +85,13 @@ class Consumer:
         self._roster = Roster(session, options, self.name, note)
         self._parts = self._roster.parts
         self._mover = Mover(session, options, note)
+        self.meter = meter or Meter()
+        self._metering = Metering(self.meter, options.group, self.name)
+        self._life = Life(
+            options, self.summary, self._roster, self._metering, note, on_ready
+        )
         self._keeper = Keeper(session, options.group, self.name)
+        self._trimmer = Trimmer(session, options.retention, note)
         self._burial = Burial(session, options.java_codec)
         self._credit = Credit(session, options, self.name, self._parts, self.summary)
         self._outlet = self._make_outlet(handler, sink)
@@ -98,6 +111,7 @@ class Consumer:
             self._mover,
             self._credit,
             self._keeper,
+            self._metering,
             self.summary,
             _PRINT_BATCH if handler is None else options.batch,
             note,
@@ -111,7 +125,9 @@ class Consumer:
         options, roster = self.options, self._roster
         credit, ending, active = self._credit, self._ending, self._ending.began
         if sink is not None and handler is None:
-            return Printing(options, sink, roster, credit, ending, active)
+            return Printing(
+                options, sink, roster, credit, self._metering, ending, active
+            )
         if handler is None or sink is not None:
             raise BadUsage("a consumer needs either a handler or a sink")
         return Working(
@@ -124,6 +140,7 @@ class Consumer:
             self._burial,
             credit,
             self._keeper,
+            self._metering,
             ending,
             active,
         )
@@ -141,6 +158,31 @@ class Consumer:
             cut.start()
         self._ending.ask(hard=hard)
         self._wake.ring()
+
+    def pause(self) -> None:
+        """Fetch and start nothing more until `resume`; leases are kept."""
+        self._life.paused = True
+        self._wake.ring()
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._life.paused = False
+        self._wake.ring()
+
+    @property
+    def paused(self) -> bool:
+        """Tell whether it pauses."""
+        return self._life.paused
+
+    def tell(self) -> None:
+        """Have a line of statistics noted soon."""
+        self._life.asked = True
+        self._wake.ring()
+
+    @property
+    def in_flight(self) -> int:
+        """Return how many handlers run."""
+        return self._life.in_flight
 
     @property
     def stopping(self) -> bool:
@@ -199,10 +241,14 @@ class Consumer:
             self._outlet.drain()
             self._roster.retire()
         self._roster.pulse(self._clock.monotonic())
-        moved = 0 if draining else self._mover.tick(self._roster.topics)
+        self._life.tick(self._clock.monotonic())
+        still = draining or self._life.paused
+        moved = 0 if still else self._mover.tick(self._roster.topics)
+        if not draining:
+            self._trimmer.tick(self._clock.monotonic(), list(self._parts))
         finished = self._outlet.absorb()
-        read = self._exchange.settle() if draining else self._exchange.fill()
-        worked = not self._ending.drain and self._outlet.hand_out()
+        read = self._exchange.settle() if still else self._exchange.fill()
+        worked = not (still or self._ending.drain) and self._outlet.hand_out()
         self._let_go()
         return bool(moved or finished or read or worked)
 
@@ -282,7 +328,8 @@ class Consumer:
         if self._idle_too_long() or self._nothing_left():
             self._ending.ask()
             return
-        hungry = [] if self._ending.drain else self._exchange.hungry()
+        still = self._ending.drain or self._life.paused
+        hungry = [] if still else self._exchange.hungry()
         if self._credit.left() == 0:
             hungry = []
         listening = [part for part in hungry if part.cursor is None]
@@ -301,9 +348,12 @@ class Consumer:
             self._outlet.next_timer(),
             self._ending.deadline,
             self._ending.last_moment,
+            self._life.next_timer,
         ]
-        if not self._ending.drain:
+        if not (self._ending.drain or self._life.paused):
             timers.append(self._mover.next_timer)
+        if not self._ending.drain:
+            timers.append(self._trimmer.next_timer)
         if self.options.idle_exit_ms:
             timers.append(self._outlet.active + self.options.idle_exit_ms / 1000)
         if self._exchange.held_until > now:

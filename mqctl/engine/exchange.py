@@ -3,14 +3,16 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from mqctl.core.errors import MqError, NotFound, OutOfMemory
+from mqctl.core.errors import MqError, NotFound, OutOfMemory, Unreachable
 from mqctl.core.options import ConsumerOptions, Summary
 from mqctl.engine import claims
+from mqctl.engine.ack_delete import delete_acked
 from mqctl.engine.assigned import Assigned
 from mqctl.engine.claims import Claimed
 from mqctl.engine.credit import Credit
 from mqctl.engine.intake import Intake
 from mqctl.engine.keeping import Keeper
+from mqctl.engine.metering import Metering
 from mqctl.engine.mover import Mover
 from mqctl.engine.roster import Roster
 from mqctl.engine.session import Session
@@ -39,6 +41,7 @@ class Exchange:
     mover: Mover
     credit: Credit
     keeper: Keeper
+    metering: Metering
     summary: Summary
     page: int
     note: Callable[[str], None]
@@ -243,17 +246,43 @@ class Exchange:
         part.acks = part.acks[len(settlement.acks) :]
         part.steps = part.steps[len(settlement.steps) :]
         self.summary.acked += len(settlement.acks)
+        self.metering.acked(part.slot, len(settlement.acks))
+        gone = list(settlement.acks)
         for step, result in zip(settlement.steps, answer.results, strict=True):
             if result != "done":
                 continue
+            gone.append(step.id)
             if step.kind == "dead":
                 self.summary.dead += 1
+                self.metering.dead(part.slot, step.reason)
             else:
                 self.summary.retried += 1
+                self.metering.retried(part.slot)
                 self.mover.expect(part.topic, step.delay_ms)
+        self._delete(part, gone)
         if part.kept is not None and part.kept not in part.in_hand():
             self.keeper.drop(part.slot, part.kept)
             part.kept = None
+
+    def _delete(self, part: Assigned, acked: list[str]) -> None:
+        """Remove acknowledged entries where that is the policy.
+
+        What cannot be removed stays, acknowledged.
+        """
+        options = self.options
+        try:
+            delete_acked(
+                self.session,
+                options.ack_delete,
+                part.slot,
+                options.group,
+                acked,
+                ackset_ttl_ms=options.ackset_ttl_ms,
+            )
+        except Unreachable:
+            raise
+        except MqError as error:
+            self.note(f"{error.message}; acknowledged entries stay")
 
     def give_back(self, parts: list[Assigned]) -> None:
         """Make what was read and not handed out claimable by everybody at once."""

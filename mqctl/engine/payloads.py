@@ -42,9 +42,10 @@ def store(
 
 
 def drop(session: Session, topic: str, refs: list[str]) -> None:
-    """Delete bodies and their index entries; other keys are never touched. One trip."""
+    """Delete bodies of a topic and their index entries; no other keys. One trip."""
     keys = session.keys
-    ours = [ref for ref in refs if ref.startswith(keys.payload_prefix)]
+    own = f"{keys.payload_prefix}{topic}:p:"
+    ours = [ref for ref in refs if ref.startswith(own)]
     if ours:
         session.wire.calls(
             [

@@ -1,5 +1,6 @@
 """Handing out by writing: batches to a sink, acknowledged once they have left."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,6 +9,7 @@ from mqctl.core.message import Delivery
 from mqctl.core.options import ConsumerOptions
 from mqctl.engine.credit import Credit
 from mqctl.engine.ending import Ending, HardStop
+from mqctl.engine.metering import Metering
 from mqctl.engine.roster import Roster
 
 _BLOCKED_PAUSE = 0.1  # seconds between two looks while a record is half written
@@ -37,6 +39,7 @@ class Printing:
     sink: Sink
     roster: Roster
     credit: Credit
+    metering: Metering
     ending: Ending
     active: float
 
@@ -59,6 +62,8 @@ class Printing:
             part.queue.popleft()
             if auto:
                 part.acks.append(delivery.message.id)
+        for slot, number in Counter(p.slot for p, _ in batch[:written]).items():
+            self.metering.consumed(slot, number)
         if not auto:
             self.credit.unsettled += written
         self.active = self.ending.clock.monotonic()

@@ -72,7 +72,6 @@ class Roster:
         self._grouped: set[Slot] = set()
         self._free: dict[Slot, int] = {}
         self._timers = _Timers()
-        self._leaving = False
         self.parts: dict[Slot, Assigned] = {}
         self.strangers: set[str] = set()
         self.repeated = 0
@@ -123,6 +122,9 @@ class Roster:
                 raise self._name_in_use()
 
     def _name_in_use(self) -> NameInUse:
+        """Return the error; from now on everything of that name is another's."""
+        self._displaced = True
+        self.parts.clear()
         return NameInUse(
             f"consumer {self._me.consumer} is already running in group "
             f"{self._options.group}",
@@ -278,16 +280,15 @@ class Roster:
             self._membership.look([])
 
     def _watch_out(self, now: float) -> None:
-        """After standing still for long: end if somebody has taken the name.
+        """After standing still: end if somebody has taken the name meanwhile.
 
         His leases and entries look like mine, so nothing may be touched any more.
         """
-        stood = now - self._timers.beat > self._options.lease_ttl_ms / 1000
+        patience = min(_LONGEST_BEAT, self._options.lease_ttl_ms / 2000)
+        stood = now - self._timers.beat > patience
         if self._options.consumer is None or not self._membership.beaten_ms:
             return
         if stood and (self._membership.last_beat() or 0) > self._membership.beaten_ms:
-            self._displaced = True
-            self.parts.clear()
             raise self._name_in_use()
 
     def _renew_all(self, now: float) -> None:

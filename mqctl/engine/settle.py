@@ -26,7 +26,8 @@ class Step:
 
     `kind` is ack, again (append to the same partition), later (retry bucket) or dead.
     `deliveries` fences by Redis's counter when given. `fields` are those of the entry
-    or item, `item` the key of a retry item.
+    or item, `item` the key of a retry item, `reason` a dead letter's
+    one word, for whoever counts them.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class Step:
     deliveries: int | None = None
     delay_ms: int = 0
     item: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,20 +221,22 @@ def _held(session: Session, stream: str, settlement: Settlement) -> list[str]:
 def finished_up_to(session: Session, stream: str, group: str) -> str | None:
     """Return the contiguous frontier of a group; None where the group is not there.
 
-    Pending 0: the last delivered id; else the id just before the lowest pending one.
-    One trip.
+    The last delivered id, or the id just before the lowest pending one where that is
+    lower: after a reset entries may be pending above what is to be read again. One
+    trip.
     """
     summary, groups = session.wire.batch(
         [("XPENDING", stream, group), ("XINFO", "GROUPS", stream)]
     )
     if isinstance(summary, ServerError) or isinstance(groups, ServerError):
         return None
-    if summary[0]:
-        return _just_before(summary[1].decode())
     for row in groups:
         info = dict(zip(row[::2], row[1::2], strict=True))
         if info[b"name"] == group.encode("utf-8", "surrogateescape"):
-            return str(info[b"last-delivered-id"].decode())
+            delivered = str(info[b"last-delivered-id"].decode())
+            if not summary[0]:
+                return delivered
+            return min(delivered, _just_before(summary[1].decode()), key=parse)
     return None
 
 

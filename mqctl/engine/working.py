@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from mqctl.core import headers as h
 from mqctl.core import verdict
 from mqctl.core.assignment import Slot
 from mqctl.core.errors import HandlerBroken
@@ -13,6 +14,7 @@ from mqctl.engine.burial import Burial
 from mqctl.engine.credit import Credit
 from mqctl.engine.ending import Ending
 from mqctl.engine.keeping import Keeper
+from mqctl.engine.metering import Metering
 from mqctl.engine.mover import Mover
 from mqctl.engine.pool import Finished, Pool
 from mqctl.engine.roster import Roster
@@ -38,6 +40,7 @@ class Working:
     burial: Burial
     credit: Credit
     keeper: Keeper
+    metering: Metering
     ending: Ending
     active: float
     broken: HandlerBroken | None = None
@@ -62,6 +65,7 @@ class Working:
             part.busy = self._running[part.slot] = delivery
             part.touched = self.active = self.session.clock.monotonic()
             self.credit.summary.received += 1
+            self.metering.consumed(part.slot)
             self.pool.start(part.slot, delivery)
         if self.credit.used_up:
             self.ending.ask()
@@ -101,6 +105,7 @@ class Working:
     def _conclude(self, answer: Finished) -> None:
         self.active = self.session.clock.monotonic()
         self._running.pop(answer.slot, None)
+        self.metering.handled(answer.slot, answer.seconds)
         if answer.broken is not None:
             self.broken = self.broken or answer.broken
             self.ending.ask()
@@ -138,6 +143,8 @@ class Working:
             schedule=options.backoff,
         )
         match decided:
+            case verdict.Ack() if self._is_deferred(delivery):
+                return
             case verdict.Ack():
                 part.acks.append(delivery.message.id)
             case verdict.Retry():
@@ -149,6 +156,11 @@ class Working:
                 part.queue.appendleft(delivery)
             case verdict.Defer():
                 return
+
+    def _is_deferred(self, delivery: Delivery) -> bool:
+        """Tell whether the producer wants it settled by receipt, and that counts."""
+        wish = delivery.message.headers.get(h.DEFER_ACK, "")
+        return self.options.honor_defer_ack and wish.lower() == "true"
 
     def _retry(self, part: Assigned, delivery: Delivery, retry: verdict.Retry) -> None:
         match self.options.retry_mode:
@@ -165,6 +177,7 @@ class Working:
         due = clock.monotonic() + delay_ms / 1000
         part.ripe_at = min(part.ripe_at or due, due)
         self.credit.summary.retried += 1
+        self.metering.retried(part.slot)
         made = delivery.deliveries
         rule = self.options.claim_rule
         enough = rule.threshold(own=True, first=False, deliveries=made + 1) or 0
@@ -182,6 +195,7 @@ class Working:
         part.kept = entry_id
         part.wait_until = self.session.clock.monotonic() + delay_ms / 1000
         self.credit.summary.retried += 1
+        self.metering.retried(part.slot)
         if not self.keeper.keep(part.slot, entry_id, delivery.attempt, delay_ms):
             self.roster.renew([part])
 

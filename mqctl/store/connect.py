@@ -138,20 +138,19 @@ def _greet(wire: Wire, endpoint: Endpoint, clock: SystemClock) -> bool:
         commands.append(("AUTH", *user, endpoint.password))
     if endpoint.db:
         commands.append(("SELECT", endpoint.db))
-    commands += [("TIME",), ("INFO", "cluster")]
+    commands += [("TIME",), ("HELLO",)]
     replies = wire.batch(commands)
     for command, reply in zip(commands, replies, strict=True):
         if not isinstance(reply, ServerError):
             continue
         if reply.kind == "LOADING":
             return False
-        if command[0] != "INFO":
+        if command[0] != "HELLO" or reply.kind == "NOAUTH":
             raise _refused(reply, str(command[0]), wire.address)
     seconds, micros = (int(part) for part in replies[-2])
     clock.follow(seconds * 1000 + micros // 1000)
-    wire.cluster = isinstance(replies[-1], bytes) and (
-        b"cluster_enabled:1" in replies[-1]
-    )
+    greeting = replies[-1]
+    wire.cluster = isinstance(greeting, list) and b"cluster" in greeting[1::2]
     return True
 
 

@@ -90,8 +90,12 @@ def _unix(url: str, password: str | None) -> Endpoint:
         if name != "db" or not value.isdigit():
             raise BadUsage(f"unix:// URL: only ?db=N is known, not {name}")
         db = int(value)
-    given = unquote(parts.password) if parts.password else password
-    return Endpoint(path=path, db=db, password=given)
+    return Endpoint(
+        path=path,
+        db=db,
+        username=unquote(parts.username) if parts.username else None,
+        password=unquote(parts.password) if parts.password else password,
+    )
 
 
 _ENCODE = "percent-encode / @ : # % [ in it, or set MQCTL_PASSWORD"

@@ -66,25 +66,27 @@ local function less_one(number)
   local text = head .. (digit - 1) .. string.rep('9', #zeros)
   return (string.gsub(text, '^0(%d)', '%1'))
 end
-local pending = redis.call('XPENDING', KEYS[1], group)
-local frontier
-if pending[1] == 0 then
-  for _, row in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
-    local info = {}
-    for i = 1, #row, 2 do info[row[i]] = row[i + 1] end
-    if info['name'] == group then frontier = info['last-delivered-id'] end
-  end
-else
-  local ms, seq = string.match(pending[2], '^(%d+)-(%d+)$')
-  frontier = seq == '0' and less_one(ms) .. '-9223372036854775807'
-    or ms .. '-' .. less_one(seq)
-end
 local function above(a, b)
   local am, as = string.match(a, '^(%d+)-(%d+)$')
   local bm, bs = string.match(b or '', '^(%d+)-(%d+)$')
   if not bm then return true end
   if am ~= bm then return below(bm, am) end
   return below(bs, as)
+end
+-- The last delivered id, or just before the lowest pending one where that is lower:
+-- after a reset entries may be pending above ids that are to be read again.
+local frontier
+for _, row in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
+  local info = {}
+  for i = 1, #row, 2 do info[row[i]] = row[i + 1] end
+  if info['name'] == group then frontier = info['last-delivered-id'] end
+end
+local pending = redis.call('XPENDING', KEYS[1], group)
+if frontier and pending[1] > 0 then
+  local ms, seq = string.match(pending[2], '^(%d+)-(%d+)$')
+  local before = seq == '0' and less_one(ms) .. '-9223372036854775807'
+    or ms .. '-' .. less_one(seq)
+  if above(frontier, before) then frontier = before end
 end
 if frontier and above(frontier, redis.call('HGET', KEYS[3], group) or nil) then
   redis.call('HSET', KEYS[3], group, frontier)
