@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_orders_are_charged_retried_with_growing_pauses_and_given_up(
         assert int(attempt) == len(attempts[order])
     assert sorted(attempts) == orders
     for order, times in attempts.items():
-        pauses = [(b - a) / 1000 for a, b in zip(times, times[1:], strict=False)]
+        pauses = [(b - a) / 1000 for a, b in pairwise(times)]
         if order.startswith("order-09") and order.endswith("7"):
             assert pauses == pytest.approx([1, 2, 4], abs=1), order
             assert all(p >= q for p, q in zip(pauses, (1, 2, 4), strict=True))
