@@ -305,3 +305,14 @@ def test_a_forgotten_script_is_sent_again(desk: Desk) -> None:
     desk.call("SCRIPT", "FLUSH")
     assert desk.settle(desk.step("dead", ids[1])).results == ["done"]
     assert desk.call("XLEN", desk.dlq) == 2
+
+
+def test_after_a_reset_what_is_to_be_read_again_is_not_finished(desk: Desk) -> None:
+    ids = desk.deliver(5)
+    desk.settle(acks=ids[:3])
+    desk.call("XGROUP", "SETID", desk.stream, GROUP, "0")
+    desk.call("HSET", desk.commit, GROUP, "0-0")
+
+    desk.settle(acks=ids[3:4])
+
+    assert desk.call("HGET", desk.commit, GROUP) == b"0-0"

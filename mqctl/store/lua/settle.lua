@@ -75,13 +75,13 @@ local function above(a, b)
 end
 -- The last delivered id, or just before the lowest pending one where that is lower:
 -- after a reset entries may be pending above ids that are to be read again.
+local pending = redis.call('XPENDING', KEYS[1], group)
 local frontier
 for _, row in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
   local info = {}
   for i = 1, #row, 2 do info[row[i]] = row[i + 1] end
   if info['name'] == group then frontier = info['last-delivered-id'] end
 end
-local pending = redis.call('XPENDING', KEYS[1], group)
 if frontier and pending[1] > 0 then
   local ms, seq = string.match(pending[2], '^(%d+)-(%d+)$')
   local before = seq == '0' and less_one(ms) .. '-9223372036854775807'
