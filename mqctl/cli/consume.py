@@ -217,6 +217,22 @@ def register(app: typer.Typer) -> None:
             Literal["auto", "kryo5", "string", "json"],
             flag("--java-codec", help="Codec of the dead letters written."),
         ] = "auto",
+        worker: Annotated[
+            int,
+            flag(
+                "--worker",
+                help="Let N processes of the command stay and take message after "
+                "message.",
+                metavar="N",
+            ),
+        ] = 0,
+        worker_proto: Annotated[
+            Literal["ndjson", "lines"],
+            flag(
+                "--worker-proto",
+                help="Envelopes in and JSON answers out, or payload lines and words.",
+            ),
+        ] = "ndjson",
         keep: Annotated[
             int,
             flag(
@@ -379,9 +395,18 @@ def register(app: typer.Typer) -> None:
         if context.words is not None:
             if ack != "auto":
                 raise BadUsage("--ack is for printing; a command settles by its status")
-            orders = Orders(context.words, stdin, handler_timeout, status_map)
+            orders = Orders(
+                context.words,
+                stdin,
+                handler_timeout,
+                status_map,
+                at_least("--worker", worker, 0),
+                worker_proto,
+            )
             code = run.work(orders)
         else:
+            if worker:
+                raise BadUsage("--worker needs a command after --")
             code = run.print(Writing(format_string, delim, json_payload))
         if code:
             raise typer.Exit(code)

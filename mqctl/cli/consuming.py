@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from mqctl.core.message import Delivery
     from mqctl.core.options import ConsumerOptions, Summary
     from mqctl.engine.consumer import Consumer
+    from mqctl.handlers.worker import WorkerHandler
     from mqctl.render.messages import MessageWriter
 
 Stdin = Literal["payload", "envelope", "none"]
+WorkerProtocol = Literal["ndjson", "lines"]
 
 
 @dataclass(slots=True)
@@ -59,12 +61,18 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The command to run for each message, and how its end is read."""
+    """The command to run, and how its end or its answers are read.
+
+    `workers` 0 runs it once for each message, else so many stay and take one after
+    another.
+    """
 
     words: list[str]
     stdin: Stdin = "payload"
     timeout: str | None = None
     rules: str | None = None
+    workers: int = 0
+    protocol: WorkerProtocol = "ndjson"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +91,14 @@ class Run:
         return self._consume(self._printer(writing), None)
 
     def work(self, orders: Orders) -> int:
-        """Run a command for each message; return the exit code."""
-        return self._consume(None, _handler(orders))
+        """Run a command for each message, or workers; return the exit code."""
+        if not orders.workers:
+            return self._consume(None, _commands(orders))
+        workers = _workers(orders)
+        try:
+            return self._consume(None, workers)
+        finally:
+            workers.close()
 
     def _printer(self, writing: Writing) -> Printer:
         from mqctl.render.messages import message_writer, template_writer
@@ -183,7 +197,30 @@ def address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _handler(orders: Orders) -> "Handler":
+def _workers(orders: Orders) -> "WorkerHandler":
+    from mqctl.codecs.envelope import encode_delivery
+    from mqctl.core.clock import SystemClock
+    from mqctl.core.units import duration_ms
+    from mqctl.handlers.worker import WorkerHandler
+
+    if not orders.words:
+        raise BadUsage(
+            "no command after --", hint="mqctl consume T -g G --worker 2 -- CMD"
+        )
+    if orders.rules or orders.stdin != "payload":
+        raise BadUsage("--map and --stdin are for commands run for each message")
+    limit = None if orders.timeout is None else duration_ms(orders.timeout)
+    return WorkerHandler(
+        orders.words,
+        count=orders.workers,
+        clock=SystemClock(),
+        protocol=orders.protocol,
+        encode=encode_delivery,
+        timeout_ms=limit or None,
+    )
+
+
+def _commands(orders: Orders) -> "Handler":
     from mqctl.codecs.envelope import encode_delivery
     from mqctl.core.clock import SystemClock
     from mqctl.core.exit_rules import parse_map
