@@ -1,7 +1,7 @@
 """Replaying dead letters: a copy each, back where it came from, counted once.
 
 Where dead letters, partition and history share a slot a copy is one script: append,
-record or on request delete, together or not at all. Elsewhere the same steps run in
+record, and on request delete, together or not at all. Elsewhere the same steps run in
 that order, so that a crash in between costs a repetition, never a message. A run that
 was interrupted is simply run again: what was replayed is recorded and skipped.
 """
@@ -317,10 +317,7 @@ class Replay:
     def _in_order(
         self, copies: Sequence[_Copy], entries: Sequence[list[bytes]]
     ) -> list[Reply]:
-        """Append, then record or delete, each confirmed before the next.
-
-        What is to be deleted is not recorded first: another run would skip it.
-        """
+        """Append, then record, then delete, each confirmed before the next."""
         wire, now = self._session.wire, self._session.clock.now_ms()
         dlq, _, replayed = self._keys(copies[0])
         replies = wire.batch(
@@ -331,10 +328,6 @@ class Replay:
         )
         pairs = zip(copies, replies, strict=True)
         done = [copy for copy, reply in pairs if _is_id(reply)]
-        if self._options.delete:
-            wire.calls([("XDEL", dlq, copy.id) for copy in done])
-            wire.calls([("HDEL", replayed, copy.id) for copy in done])
-            return replies
         counts = [Replays.parse(copy.history).count + 1 for copy in done]
         wire.calls(
             [
@@ -342,6 +335,9 @@ class Replay:
                 for copy, count in zip(done, counts, strict=True)
             ]
         )
+        if self._options.delete:
+            wire.calls([("XDEL", dlq, copy.id) for copy in done])
+            wire.calls([("HDEL", replayed, copy.id) for copy in done])
         return replies
 
     def _absorb(self, copy: _Copy, reply: Reply) -> None:
