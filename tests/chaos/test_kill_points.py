@@ -228,8 +228,13 @@ def check_replayed(delete: bool, world: World, crashed: Ledger) -> None:
     if crashed.dead:
         options = ReplayOptions(delete=delete)
         Replay(world.session, world.topic, options, lambda _: None).all()
-    left = ledger(world)
-    assert left.dead == Counter(() if delete else SENT)
+    left = ledger(world).dead
+    if not delete:
+        assert left == Counter(SENT)
+    elif world.atomic:
+        assert not left
+    else:  # recorded and not yet deleted: skipped by the next run, not copied twice
+        assert all(n == 1 == crashed.waiting[payload] for payload, n in left.items())
     handled = recover(world)
     assert all(1 <= handled[payload] <= most for payload in SENT)
 
