@@ -18,7 +18,9 @@ _MASKS = [
         (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "TIME"),
         (r'(_ms":)\d+', r"\1MS"),
         (r"\bpid \d+", "pid PID"),
-        (r"\b(\d+)(\.\d+)?(ms|s)\b", "AGE"),
+        (r"\b(\d+(\.\d+)?(ms|s|m|h))+\b", "AGE"),
+        (r" {2,}", "  "),  # columns are as wide as what was masked
+        (r"─+", "─"),
     )
 ]
 
