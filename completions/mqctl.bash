@@ -14,7 +14,7 @@ _mqctl() {
       return
     fi
     case "$at $word" in
-      'mqctl produce' | 'mqctl consume' | 'mqctl tail' | 'mqctl ack' | 'mqctl retry' | 'mqctl dead' | 'mqctl admin' | 'mqctl admin topics' | 'mqctl admin exists' | 'mqctl admin info' | 'mqctl admin create' | 'mqctl admin partitions' | 'mqctl admin route' | 'mqctl admin delete' | 'mqctl admin groups' | 'mqctl admin group-stats' | 'mqctl admin consumers' | 'mqctl admin leases' | 'mqctl admin create-group' | 'mqctl admin delete-group' | 'mqctl admin pending' | 'mqctl admin retries' | 'mqctl admin recent' | 'mqctl admin range' | 'mqctl admin get' | 'mqctl dlq' | 'mqctl dlq topics' | 'mqctl dlq size' | 'mqctl dlq list' | 'mqctl dlq show' | 'mqctl dlq replay' | 'mqctl dlq replay-all' | 'mqctl dlq delete' | 'mqctl server' | 'mqctl server start' | 'mqctl server stop' | 'mqctl server status' | 'mqctl server path' | 'mqctl server logs')
+      'mqctl produce' | 'mqctl consume' | 'mqctl tail' | 'mqctl ack' | 'mqctl retry' | 'mqctl dead' | 'mqctl admin' | 'mqctl admin topics' | 'mqctl admin exists' | 'mqctl admin info' | 'mqctl admin create' | 'mqctl admin partitions' | 'mqctl admin route' | 'mqctl admin delete' | 'mqctl admin groups' | 'mqctl admin group-stats' | 'mqctl admin consumers' | 'mqctl admin leases' | 'mqctl admin create-group' | 'mqctl admin delete-group' | 'mqctl admin pending' | 'mqctl admin retries' | 'mqctl admin recent' | 'mqctl admin range' | 'mqctl admin get' | 'mqctl dlq' | 'mqctl dlq topics' | 'mqctl dlq size' | 'mqctl dlq list' | 'mqctl dlq show' | 'mqctl dlq replay' | 'mqctl dlq replay-all' | 'mqctl dlq delete' | 'mqctl bench' | 'mqctl server' | 'mqctl server start' | 'mqctl server stop' | 'mqctl server status' | 'mqctl server path' | 'mqctl server logs')
         at="$at $word" ;;
     esac
   done
@@ -31,9 +31,9 @@ raw
 json
 ndjson
 csv' ;;
-    *' --file' | *' --resume' | *' --password-file' | *' --tls-ca' | *' --tls-cert' | *' --tls-key')
+    *' --file' | *' --resume' | *' --password-file' | *' --tls-ca' | *' --tls-cert' | *' --tls-key' | *' --ready-file')
       _mqctl_files; return ;;
-    *' --delim' | *' -D' | *' --key' | *' -k' | *' --key-sep' | *' -K' | *' --header' | *' -H' | *' --partition' | *' -p' | *' --partitions' | *' --max-retries' | *' --batch' | *' --max-len' | *' --start-line' | *' --max-bytes' | *' --payload-ttl' | *' --delay' | *' --at' | *' --dedupe-key' | *' --dedupe-ttl' | *' --rate' | *' --url' | *' -u' | *' --key-prefix' | *' --stream-key-prefix' | *' --env' | *' --group' | *' -g' | *' --topic-glob' | *' --topic-regex' | *' --exclude-regex' | *' --consumer' | *' --consumer-prefix' | *' --from' | *' --shard' | *' --weight' | *' --where-key' | *' --where-header' | *' --tag' | *' --workers' | *' --poll' | *' --max-in-flight' | *' --max-partitions' | *' --lease-ttl' | *' --renew' | *' --rebalance' | *' --claim-idle' | *' --claim-interval' | *' --claim-batch' | *' --max-attempts' | *' --backoff' | *' --retry-max' | *' --retry-base' | *' --retry-cap' | *' --mover-interval' | *' --mover-batch' | *' --max-messages' | *' -n' | *' --max-time' | *' --idle-exit' | *' --drain-timeout' | *' --format' | *' -F' | *' --handler-timeout' | *' --map' | *' --lines' | *' --to' | *' --grep' | *' --reason' | *' --min-idle' | *' --where-reason' | *' --since' | *' --until' | *' --max-replays' | *' --max' | *' --timeout')
+    *' --delim' | *' -D' | *' --key' | *' -k' | *' --key-sep' | *' -K' | *' --header' | *' -H' | *' --partition' | *' -p' | *' --partitions' | *' --max-retries' | *' --batch' | *' --max-len' | *' --start-line' | *' --max-bytes' | *' --payload-ttl' | *' --delay' | *' --at' | *' --dedupe-key' | *' --dedupe-ttl' | *' --rate' | *' --url' | *' -u' | *' --key-prefix' | *' --stream-key-prefix' | *' --env' | *' --group' | *' -g' | *' --topic-glob' | *' --topic-regex' | *' --exclude-regex' | *' --consumer' | *' --consumer-prefix' | *' --from' | *' --shard' | *' --weight' | *' --where-key' | *' --where-header' | *' --tag' | *' --workers' | *' --poll' | *' --max-in-flight' | *' --max-partitions' | *' --lease-ttl' | *' --renew' | *' --rebalance' | *' --claim-idle' | *' --claim-interval' | *' --claim-batch' | *' --max-attempts' | *' --backoff' | *' --retry-max' | *' --retry-base' | *' --retry-cap' | *' --mover-interval' | *' --mover-batch' | *' --max-messages' | *' -n' | *' --max-time' | *' --idle-exit' | *' --worker' | *' --keep' | *' --keep-for' | *' --keep-interval' | *' --ackset-ttl' | *' --stats' | *' --metrics-port' | *' --drain-timeout' | *' --format' | *' -F' | *' --handler-timeout' | *' --map' | *' --lines' | *' --to' | *' --grep' | *' --reason' | *' --min-idle' | *' --where-reason' | *' --since' | *' --until' | *' --max-replays' | *' --max' | *' --messages' | *' --duration' | *' --size' | *' --producers' | *' --consumers' | *' --warmup' | *' --timeout')
       return ;;
     *' --max-len-mode')
       words='exact
@@ -69,6 +69,13 @@ none' ;;
 kryo5
 string
 json' ;;
+    *' --worker-proto')
+      words='ndjson
+lines' ;;
+    *' --ack-delete')
+      words='none
+immediate
+all-groups-ack' ;;
     *' --output' | *' -o')
       words='table
 ndjson
@@ -99,6 +106,7 @@ retry
 dead
 admin
 dlq
+bench
 server'
         options='--version
 --help' ;;
@@ -203,6 +211,18 @@ server'
 --fail-if-empty
 --ack
 --java-codec
+--worker
+--worker-proto
+--keep
+--keep-for
+--keep-interval
+--keep-payloads
+--ack-delete
+--ackset-ttl
+--honor-defer-ack
+--stats
+--ready-file
+--metrics-port
 --drain-timeout
 --output
 -o
@@ -918,6 +938,36 @@ delete'
         options='--yes
 -y
 --dry-run
+--output
+-o
+--url
+-u
+--password-file
+--tls-ca
+--tls-cert
+--tls-key
+--insecure
+--key-prefix
+--stream-key-prefix
+--env
+--quiet
+-q
+--verbose
+-v
+--color
+--help' ;;
+      'mqctl bench')
+        commands=''
+        options='--messages
+--duration
+--size
+--partitions
+--batch
+--producers
+--consumers
+--rate
+--warmup
+--keep
 --output
 -o
 --url

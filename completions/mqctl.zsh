@@ -9,7 +9,7 @@ _mqctl() {
       return
     fi
     case "$at $word" in
-      ('mqctl produce' | 'mqctl consume' | 'mqctl tail' | 'mqctl ack' | 'mqctl retry' | 'mqctl dead' | 'mqctl admin' | 'mqctl admin topics' | 'mqctl admin exists' | 'mqctl admin info' | 'mqctl admin create' | 'mqctl admin partitions' | 'mqctl admin route' | 'mqctl admin delete' | 'mqctl admin groups' | 'mqctl admin group-stats' | 'mqctl admin consumers' | 'mqctl admin leases' | 'mqctl admin create-group' | 'mqctl admin delete-group' | 'mqctl admin pending' | 'mqctl admin retries' | 'mqctl admin recent' | 'mqctl admin range' | 'mqctl admin get' | 'mqctl dlq' | 'mqctl dlq topics' | 'mqctl dlq size' | 'mqctl dlq list' | 'mqctl dlq show' | 'mqctl dlq replay' | 'mqctl dlq replay-all' | 'mqctl dlq delete' | 'mqctl server' | 'mqctl server start' | 'mqctl server stop' | 'mqctl server status' | 'mqctl server path' | 'mqctl server logs')
+      ('mqctl produce' | 'mqctl consume' | 'mqctl tail' | 'mqctl ack' | 'mqctl retry' | 'mqctl dead' | 'mqctl admin' | 'mqctl admin topics' | 'mqctl admin exists' | 'mqctl admin info' | 'mqctl admin create' | 'mqctl admin partitions' | 'mqctl admin route' | 'mqctl admin delete' | 'mqctl admin groups' | 'mqctl admin group-stats' | 'mqctl admin consumers' | 'mqctl admin leases' | 'mqctl admin create-group' | 'mqctl admin delete-group' | 'mqctl admin pending' | 'mqctl admin retries' | 'mqctl admin recent' | 'mqctl admin range' | 'mqctl admin get' | 'mqctl dlq' | 'mqctl dlq topics' | 'mqctl dlq size' | 'mqctl dlq list' | 'mqctl dlq show' | 'mqctl dlq replay' | 'mqctl dlq replay-all' | 'mqctl dlq delete' | 'mqctl bench' | 'mqctl server' | 'mqctl server start' | 'mqctl server stop' | 'mqctl server status' | 'mqctl server path' | 'mqctl server logs')
         at="$at $word" ;;
     esac
   done
@@ -20,9 +20,9 @@ _mqctl() {
   case "$at $prev" in
     (*' --input' | *' -i')
       compadd -- 'lines' 'null' 'raw' 'json' 'ndjson' 'csv'; return ;;
-    (*' --file' | *' --resume' | *' --password-file' | *' --tls-ca' | *' --tls-cert' | *' --tls-key')
+    (*' --file' | *' --resume' | *' --password-file' | *' --tls-ca' | *' --tls-cert' | *' --tls-key' | *' --ready-file')
       _files; return ;;
-    (*' --delim' | *' -D' | *' --key' | *' -k' | *' --key-sep' | *' -K' | *' --header' | *' -H' | *' --partition' | *' -p' | *' --partitions' | *' --max-retries' | *' --batch' | *' --max-len' | *' --start-line' | *' --max-bytes' | *' --payload-ttl' | *' --delay' | *' --at' | *' --dedupe-key' | *' --dedupe-ttl' | *' --rate' | *' --url' | *' -u' | *' --key-prefix' | *' --stream-key-prefix' | *' --env' | *' --group' | *' -g' | *' --topic-glob' | *' --topic-regex' | *' --exclude-regex' | *' --consumer' | *' --consumer-prefix' | *' --from' | *' --shard' | *' --weight' | *' --where-key' | *' --where-header' | *' --tag' | *' --workers' | *' --poll' | *' --max-in-flight' | *' --max-partitions' | *' --lease-ttl' | *' --renew' | *' --rebalance' | *' --claim-idle' | *' --claim-interval' | *' --claim-batch' | *' --max-attempts' | *' --backoff' | *' --retry-max' | *' --retry-base' | *' --retry-cap' | *' --mover-interval' | *' --mover-batch' | *' --max-messages' | *' -n' | *' --max-time' | *' --idle-exit' | *' --drain-timeout' | *' --format' | *' -F' | *' --handler-timeout' | *' --map' | *' --lines' | *' --to' | *' --grep' | *' --reason' | *' --min-idle' | *' --where-reason' | *' --since' | *' --until' | *' --max-replays' | *' --max' | *' --timeout')
+    (*' --delim' | *' -D' | *' --key' | *' -k' | *' --key-sep' | *' -K' | *' --header' | *' -H' | *' --partition' | *' -p' | *' --partitions' | *' --max-retries' | *' --batch' | *' --max-len' | *' --start-line' | *' --max-bytes' | *' --payload-ttl' | *' --delay' | *' --at' | *' --dedupe-key' | *' --dedupe-ttl' | *' --rate' | *' --url' | *' -u' | *' --key-prefix' | *' --stream-key-prefix' | *' --env' | *' --group' | *' -g' | *' --topic-glob' | *' --topic-regex' | *' --exclude-regex' | *' --consumer' | *' --consumer-prefix' | *' --from' | *' --shard' | *' --weight' | *' --where-key' | *' --where-header' | *' --tag' | *' --workers' | *' --poll' | *' --max-in-flight' | *' --max-partitions' | *' --lease-ttl' | *' --renew' | *' --rebalance' | *' --claim-idle' | *' --claim-interval' | *' --claim-batch' | *' --max-attempts' | *' --backoff' | *' --retry-max' | *' --retry-base' | *' --retry-cap' | *' --mover-interval' | *' --mover-batch' | *' --max-messages' | *' -n' | *' --max-time' | *' --idle-exit' | *' --worker' | *' --keep' | *' --keep-for' | *' --keep-interval' | *' --ackset-ttl' | *' --stats' | *' --metrics-port' | *' --drain-timeout' | *' --format' | *' -F' | *' --handler-timeout' | *' --map' | *' --lines' | *' --to' | *' --grep' | *' --reason' | *' --min-idle' | *' --where-reason' | *' --since' | *' --until' | *' --max-replays' | *' --max' | *' --messages' | *' --duration' | *' --size' | *' --producers' | *' --consumers' | *' --warmup' | *' --timeout')
       _message value; return ;;
     (*' --max-len-mode')
       compadd -- 'exact' 'approx'; return ;;
@@ -42,6 +42,10 @@ _mqctl() {
       compadd -- 'auto' 'manual' 'none'; return ;;
     (*' --java-codec')
       compadd -- 'auto' 'kryo5' 'string' 'json'; return ;;
+    (*' --worker-proto')
+      compadd -- 'ndjson' 'lines'; return ;;
+    (*' --ack-delete')
+      compadd -- 'none' 'immediate' 'all-groups-ack'; return ;;
     (*' --output' | *' -o')
       compadd -- 'table' 'ndjson' 'json' 'csv' 'raw' 'none'; return ;;
     (*' --stdin')
@@ -62,6 +66,7 @@ _mqctl() {
         'dead:Make messages dead letters by their receipts.'
         'admin:Look at topics and groups, make them, remove them.'
         'dlq:Dead letters: look at them, send them back, delete them.'
+        'bench:Measure how fast messages are stored and received on this server.'
         'server:The embedded server that holds local topics.')
       options=(
         '--version:Show the version.'
@@ -169,6 +174,18 @@ _mqctl() {
         '--fail-if-empty:Exit 5 when nothing was received.'
         '--ack:Acknowledge what was printed, or hand out receipts.'
         '--java-codec:Codec of the dead letters written.'
+        '--worker:Let N processes of the command stay and take message after message.'
+        '--worker-proto:Envelopes in and JSON answers out, or payload lines and words.'
+        '--keep:Trim what all groups have finished to the newest N; 0 = never.'
+        '--keep-for:Trim finished entries older than this.'
+        '--keep-interval:How often to trim.'
+        '--keep-payloads:Keep finished entries with a large body.'
+        '--ack-delete:Remove entries once acknowledged: by this group, by all groups.'
+        '--ackset-ttl:Life of the sets of groups that did.'
+        '--honor-defer-ack:Leave messages with x-defer-ack pending for their receipts.'
+        '--stats:Print statistics this often; 0 = never.'
+        '--ready-file:Create this file when the first partition is held.'
+        '--metrics-port:Serve Prometheus metrics, on localhost unless a host is given.'
         '--drain-timeout:Longest wait for work at the end.'
         '--output:How messages are printed.'
         '-o:How messages are printed.'
@@ -917,6 +934,37 @@ _mqctl() {
         '--yes:Do it without asking.'
         '-y:Do it without asking.'
         '--dry-run:Only show what would be done.'
+        '--output:How records are printed.'
+        '-o:How records are printed.'
+        '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '--password-file:File whose first line is the password.'
+        '--tls-ca:PEM file of the authority.'
+        '--tls-cert:PEM file of our certificate.'
+        '--tls-key:PEM file of our key.'
+        '--insecure:Do not verify the server'\''s certificate.'
+        '--key-prefix:Prefix of control keys.'
+        '--stream-key-prefix:Prefix of streams.'
+        '--env:Add _NAME to every topic name.'
+        '--quiet:No notes, no summary.'
+        '-q:No notes, no summary.'
+        '--verbose:Say more.'
+        '-v:Say more.'
+        '--color:Colours on a terminal: auto, always, never.'
+        '--help:Show this message and exit.') ;;
+    ('mqctl bench')
+      commands=()
+      options=(
+        '--messages:How many messages.'
+        '--duration:How long, unless --messages are done before.'
+        '--size:Bytes of each message, 28B or more.'
+        '--partitions:Partitions of the topic.'
+        '--batch:Messages in one pipelined batch of a producer.'
+        '--producers:Processes that store messages.'
+        '--consumers:Processes that receive messages.'
+        '--rate:Send so many, evenly; latency counts from when each is due.'
+        '--warmup:Work for this long before anything is counted.'
+        '--keep:Keep the topic, and say its name.'
         '--output:How records are printed.'
         '-o:How records are printed.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
