@@ -25,7 +25,10 @@ PLACES: dict[str, tuple[str, str | None]] = {
     "dead": ("ack", "Make messages dead letters by their receipts."),
     "admin": ("admin", "Look at topics and groups, make them, remove them."),
     "dlq": ("dlq", "Dead letters: look at them, send them back, delete them."),
-    "bench": ("bench", "Measure how fast messages are stored and received on this server."),
+    "bench": (
+        "bench",
+        "Measure how fast messages are stored and received on this server.",
+    ),
     "server": ("server", "The embedded server that holds local topics."),
     "docs": ("docs", None),
 }
