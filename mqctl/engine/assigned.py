@@ -7,6 +7,9 @@ from mqctl.core.assignment import Slot
 from mqctl.core.message import Delivery
 from mqctl.engine.settle import Settlement, Step
 
+NOBODY = "\0"
+"""In place of the one a partition is handed to: it is only let go."""
+
 
 @dataclass(slots=True)
 class Assigned:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from mqctl.codecs import dead_letter, native
-from mqctl.core.message import Death, Message
+from mqctl.core.message import Death, Delivery, Message
 from mqctl.engine.session import Session
 from mqctl.engine.settle import Step
 from mqctl.store.wire import ServerError
@@ -31,10 +31,12 @@ class Burial:
         *,
         deliveries: int | None = None,
         strangers: bool = False,
+        delivery: Delivery | None = None,
     ) -> Step:
         """Return the step that writes the dead letter, then acknowledges.
 
-        `strangers`: somebody who does not beat holds a lease of the topic.
+        `delivery` is what was handed out, if it was; `strangers`: somebody who does
+        not beat holds a lease of the topic.
         """
         fields = dead_letter.encode(
             message,
@@ -43,7 +45,15 @@ class Burial:
             failed_at_ms=self.session.clock.now_ms(),
             last_id=message.id,
         )
-        return Step("dead", message.id, fields, deliveries, reason=death.reason)
+        return Step(
+            "dead",
+            message.id,
+            fields,
+            deliveries,
+            reason=death.reason,
+            body=message.payload,
+            delivery=delivery,
+        )
 
     def _codec(self, topic: str, *, strangers: bool) -> str:
         if self.codec != "auto":

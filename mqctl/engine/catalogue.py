@@ -26,6 +26,10 @@ class Catalogue:
         self._told: set[str] = set()
         self._matched = False
 
+    def reselect(self, selection: Selection) -> None:
+        """Want something else of the same topics from now on."""
+        self._selection = selection
+
     @property
     def topics(self) -> list[str]:
         """Return the topics that exist."""

@@ -22,11 +22,12 @@ from mqctl.core.errors import (
 from mqctl.core.handler import Handler
 from mqctl.core.meter import Meter
 from mqctl.core.options import ConsumerOptions, Summary
+from mqctl.core.selection import Selection
 from mqctl.engine.bell import Bell
 from mqctl.engine.burial import Burial
 from mqctl.engine.credit import Credit
 from mqctl.engine.ending import Ending, HardStop
-from mqctl.engine.exchange import Exchange
+from mqctl.engine.exchange import Exchange, OnDead
 from mqctl.engine.intake import Intake
 from mqctl.engine.keeping import Keeper
 from mqctl.engine.life import Life
@@ -34,7 +35,7 @@ from mqctl.engine.metering import Metering
 from mqctl.engine.mover import Mover
 from mqctl.engine.pool import Pool, Wake
 from mqctl.engine.printing import Printing, Sink, Stuck
-from mqctl.engine.roster import Roster
+from mqctl.engine.roster import GroupDeleted, Roster
 from mqctl.engine.session import Session
 from mqctl.engine.standing import Standing, standing
 from mqctl.engine.trimmer import Trimmer
@@ -67,6 +68,7 @@ class Consumer:
         note: Callable[[str], None] = lambda _: None,
         on_ready: Callable[[], None] = lambda: None,
         meter: Meter | None = None,
+        on_dead: OnDead | None = None,
     ) -> None:
         self._session = session
         self.options = options
@@ -115,7 +117,9 @@ class Consumer:
             self.summary,
             _PRINT_BATCH if handler is None else options.batch,
             note,
+            on_dead or (lambda *_: None),
         )
+        self._reselected: Selection | None = None
         self._killed_at: float | None = None
         self._left: Standing | None = None
 
@@ -147,17 +151,27 @@ class Consumer:
 
     # -- from outside ---------------------------------------------------------
 
-    def stop(self, *, hard: bool = False) -> None:
+    def stop(self, *, hard: bool = False, drain_ms: int | None = None) -> None:
         """Drain and end; `hard` ends at once and leaves messages pending.
 
-        Safe from signal handlers and other threads.
+        `drain_ms` bounds the wait for handlers instead of the option. Safe from
+        signal handlers and other threads.
         """
         if hard and not self._ending.hard:
             cut = Timer(_HARD_GRACE, self._session.wire.abort)
             cut.daemon = True
             cut.start()
-        self._ending.ask(hard=hard)
+        self._ending.ask(hard=hard, drain_ms=drain_ms)
         self._wake.ring()
+
+    def reassign(self, selection: Selection) -> None:
+        """Take other partitions of the same topics from now on; from any thread."""
+        self._reselected = selection
+        self._wake.ring()
+
+    def close(self) -> None:
+        """Close the connection; after `run`."""
+        self._session.close()
 
     def pause(self) -> None:
         """Fetch and start nothing more until `resume`; leases are kept."""
@@ -230,12 +244,17 @@ class Consumer:
             except OutOfMemory as error:
                 self._exchange.hold(error)
                 self._pause(_LOOK_AGAIN)
+            except GroupDeleted:
+                raise
             except NotFound:
                 self._roster.mend(list(self._parts.values()))
 
     def tick(self) -> bool:
         """Do one round; return whether anything happened."""
         self._ending.obey()
+        if self._reselected is not None:
+            selection, self._reselected = self._reselected, None
+            self._roster.reselect(selection)
         draining = self._ending.drain
         if draining:
             self._outlet.drain()

@@ -24,12 +24,16 @@ class Ending:
     hard: bool = False
     since: float | None = None
     began: float = field(init=False)
+    drain_ms: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.began = self.clock.monotonic()
+        self.drain_ms = self.options.drain_timeout_ms
 
-    def ask(self, *, hard: bool = False) -> None:
-        """Drain, or with `hard` stop at once."""
+    def ask(self, *, hard: bool = False, drain_ms: int | None = None) -> None:
+        """Drain, in `drain_ms` if given, or with `hard` stop at once."""
+        if drain_ms is not None:
+            self.drain_ms = drain_ms
         if self.since is None:
             self.since = self.clock.monotonic()
         self.drain = True
@@ -54,7 +58,7 @@ class Ending:
         """Return when (monotonic) draining has taken too long; infinite before."""
         if self.since is None:
             return float("inf")
-        return self.since + self.options.drain_timeout_ms / 1000
+        return self.since + self.drain_ms / 1000
 
     @property
     def late(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from mqctl.core.errors import MqError, NotFound, OutOfMemory, Unreachable
+from mqctl.core.message import Delivery
 from mqctl.core.options import ConsumerOptions, Summary
 from mqctl.engine import claims
 from mqctl.engine.ack_delete import delete_acked
@@ -18,6 +19,9 @@ from mqctl.engine.roster import Roster
 from mqctl.engine.session import Session
 from mqctl.engine.settle import Settled, Settlement, absorb, prepare
 from mqctl.store.wire import Arg, Reply, ServerError
+
+OnDead = Callable[[Delivery | None, bytes, str], None]
+"""Told of each dead letter written: what was handed out, its body, the reason."""
 
 _HOLD = 1.0  # seconds between two attempts at a server that takes no writes
 _READ_AHEAD = 8 << 20  # bytes that one read should not exceed by much
@@ -45,6 +49,7 @@ class Exchange:
     summary: Summary
     page: int
     note: Callable[[str], None]
+    on_dead: OnDead
     held_until: float = 0.0
     _rung: set[str] = field(default_factory=set)
     _size: int = _UNKNOWN_SIZE
@@ -255,6 +260,7 @@ class Exchange:
             if step.kind == "dead":
                 self.summary.dead += 1
                 self.metering.dead(part.slot, step.reason)
+                self.on_dead(step.delivery, step.body, step.reason)
             else:
                 self.summary.retried += 1
                 self.metering.retried(part.slot)

@@ -2,17 +2,24 @@
 
 import select
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqctl.codecs import native
 from mqctl.core import assignment, ids
 from mqctl.core.assignment import Member, Slot
-from mqctl.core.errors import NameInUse, NotFound, OutOfMemory, WrongType
+from mqctl.core.errors import (
+    MqError,
+    NameInUse,
+    NotFound,
+    OutOfMemory,
+    WrongType,
+)
 from mqctl.core.names import check_new_group
 from mqctl.core.options import ConsumerOptions
 from mqctl.core.positions import Position, parse_position
+from mqctl.core.selection import Selection
 from mqctl.engine import topics
-from mqctl.engine.assigned import Assigned
+from mqctl.engine.assigned import NOBODY, Assigned
 from mqctl.engine.catalogue import Catalogue
 from mqctl.engine.keeping import Keeper
 from mqctl.engine.membership import Membership
@@ -35,6 +42,10 @@ class _Timers:
     beat: float = 0.0
     renew: float = 0.0
     refresh: float = 0.0
+
+
+class GroupDeleted(NotFound):
+    """The group was deleted on purpose while its consumers were running."""
 
 
 class Roster:
@@ -340,7 +351,7 @@ class Roster:
             if holder is not None and holder not in live
         }
         self.renew([p for s, p in self.parts.items() if holders.get(s, me) != me])
-        holders.update((slot, me) for slot in self.parts)
+        holders.update((slot, me) for slot in self.parts if slot in holders)
         self._free = assignment.count_free(holders, self._free)
         decided = assignment.plan(
             me=me,
@@ -354,7 +365,8 @@ class Roster:
         )
         shed = dict(decided.shed)
         for slot, part in self.parts.items():
-            part.shed_to = shed.get(slot)
+            if slot in holders:
+                part.shed_to = shed.get(slot)
         mine = [s for s, h in holders.items() if h == me and s not in self.parts]
         self._adopt([*mine, *decided.take])
 
@@ -367,14 +379,13 @@ class Roster:
             gained = self._membership.acquire(slots)
         except OutOfMemory:  # not now: what cannot be settled is not to be begun
             return
-        states = self._groups(gained)
-        lost = [slot for slot in gained if states[slot] is None]
-        if lost:
-            self._refresh()
-            there = set(self.selected())
-            states.update(self._restore([slot for slot in lost if slot in there]))
-            gained = [slot for slot in gained if slot in there]
-            self._membership.give({slot: None for slot in lost if slot not in there})
+        try:
+            states = self._delivered(gained)
+        except MqError:
+            self._membership.give(dict.fromkeys(gained))
+            raise
+        self._membership.give({slot: None for slot in gained if slot not in states})
+        gained = list(states)
         keys, group = self._session.keys, self._options.group
         self._session.wire.calls(
             [("HSETNX", keys.commit(t, i), group, "0-0") for t, i in gained]
@@ -382,7 +393,7 @@ class Roster:
         self._grouped.update(gained)
         for slot in gained:
             self.parts[slot] = Assigned(
-                slot, self._stream(slot), sent, last_id=states[slot] or "0-0"
+                slot, self._stream(slot), sent, last_id=states[slot]
             )
         if self._options.retry_mode == "in-place":
             self._go_on_waiting(gained)
@@ -395,10 +406,20 @@ class Roster:
                 self.parts[slot].kept = kept.id
                 self.parts[slot].wait_until = now + kept.wait_ms / 1000
 
+    def _delivered(self, slots: list[Slot]) -> dict[Slot, str]:
+        """Return how far the group has come in the partitions that still exist."""
+        states = self._groups(slots)
+        lost = [slot for slot, state in states.items() if state is None]
+        if lost:
+            self._refresh()
+            there = set(self.selected())
+            states.update(self._restore([slot for slot in lost if slot in there]))
+        return {slot: state for slot, state in states.items() if state is not None}
+
     def _restore(self, slots: list[Slot]) -> dict[Slot, str]:
         """Make the group again where it is missing, at what it had finished.
 
-        Raises NotFound when it was deleted on purpose: the partition is there, and
+        Raises GroupDeleted when that was on purpose: the partition is there, and
         nothing says any more how far the group had come.
         """
         group, committed = self._options.group, self._committed(slots)
@@ -406,7 +427,7 @@ class Roster:
         there = self._session.wire.calls(("EXISTS", self._stream(s)) for s in known)
         for slot, exists in zip(known, there, strict=True):
             if exists and slot not in committed:
-                raise NotFound(
+                raise GroupDeleted(
                     f"group {group} of topic {slot[0]} was deleted",
                     topic=slot[0],
                     group=group,
@@ -440,8 +461,7 @@ class Roster:
     def mend(self, parts: list[Assigned], error: ServerError | None = None) -> None:
         """Find out what is wrong after an error: a lost group, a deleted topic.
 
-        Raises WrongType, NotFound for a group that was deleted, and any error that
-        is of another kind.
+        Raises WrongType, GroupDeleted, and any error that is of another kind.
         """
         if error is not None and error.kind not in _MENDABLE:
             raise error.explained("reading")
@@ -461,6 +481,17 @@ class Roster:
         """Tell whether it takes no more partitions."""
         return self._retired
 
+    def reselect(self, selection: Selection) -> None:
+        """Take other partitions from now on; what falls outside is let go when idle."""
+        self._catalogue.reselect(selection)
+        self._me = replace(self._me, subscription=selection.subscription)
+        self._membership.rename(self._me)
+        wanted = set(self.selected())
+        for slot, part in self.parts.items():
+            if slot not in wanted:
+                part.shed_to = NOBODY
+        self._timers.beat = 0.0
+
     def retire(self) -> None:
         """Take no more partitions; shares are computed without me from now on."""
         if not self._retired:
@@ -472,7 +503,10 @@ class Roster:
         if self._retired:
             given = self._handover([part.slot for part in parts])
         else:
-            given = {part.slot: part.shed_to for part in parts}
+            given = {
+                part.slot: None if part.shed_to == NOBODY else part.shed_to
+                for part in parts
+            }
         for part in parts:
             self.parts.pop(part.slot, None)
         self._membership.give(given)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from mqctl.core.errors import MqError, NotFound, Unreachable
 from mqctl.core.ids import parse
+from mqctl.core.message import Delivery
 from mqctl.engine.session import Session
 from mqctl.store import scripts
 from mqctl.store.wire import Arg, Command, Reply, ServerError
@@ -27,7 +28,8 @@ class Step:
     `kind` is ack, again (append to the same partition), later (retry bucket) or dead.
     `deliveries` fences by Redis's counter when given. `fields` are those of the entry
     or item, `item` the key of a retry item, `reason` a dead letter's
-    one word, for whoever counts them.
+    one word, `body` its payload and `delivery` what was handed out, for whoever counts
+    or wants to know.
     """
 
     kind: str
@@ -37,6 +39,8 @@ class Step:
     delay_ms: int = 0
     item: str = ""
     reason: str = ""
+    body: bytes = b""
+    delivery: Delivery | None = None
 
 
 @dataclass(frozen=True, slots=True)

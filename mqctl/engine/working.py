@@ -217,7 +217,9 @@ class Working:
             stderr=result.stderr,
         )
         strangers = part.topic in self.roster.strangers
-        return self.burial.step(delivery.message, death, strangers=strangers)
+        return self.burial.step(
+            delivery.message, death, strangers=strangers, delivery=delivery
+        )
 
     # -- ending ---------------------------------------------------------------
 
