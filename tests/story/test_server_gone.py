@@ -214,11 +214,8 @@ def test_a_group_deleted_on_purpose_ends_its_consumers(
     until_held(redis, "t")
     redis.call("HDEL", "streaming:mq:commit:t:p:0", "g")
     redis.call("XGROUP", "DESTROY", stream("t", 0), "g")
-    (holder,) = [w for w in team if w.lines or len(w.err) > 0] or team[:1]
-    wait_until(lambda: not all(w.running for w in team), "one ends", timeout=5)
-    wait_until(lambda: not any(w.running for w in team), "both end", timeout=5)
-    assert [w.wait() for w in team] == [4, 4]
-    assert "was deleted" in holder.err
+    assert [w.wait(timeout=5) for w in team] == [4, 4]
+    assert all("was deleted" in w.err for w in team)
     assert redis.call("XINFO", "GROUPS", stream("t", 0)) == []
 
 
@@ -242,6 +239,7 @@ def test_a_topic_deleted_under_consumers_stays_deleted(
     produce(redis, "other", ["x"])
     team = [crew.start("consume", "t", "other", "-g", "g", *QUICK) for _ in range(2)]
     wait_until(lambda: sum(len(w.lines) for w in team) == 51, "all read")
+    wait_until(lambda: len({*owners(redis, "t", 4)} - {None}) == 2, "both take part")
     redis.call("SREM", "streaming:mq:topics:registry", "t")
     redis.call("DEL", *[k for k in redis.call("KEYS", "*") if b":t:" in k])
     wait_until(lambda: all("was deleted" in w.err for w in team), "they noticed")
@@ -274,23 +272,26 @@ def test_a_server_without_memory_is_waited_for(
     mortal: TestServer, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = tmp_path_factory.mktemp("x")
-    log, fail = directory / "log", directory / "fail"
-    handler = script(directory / "h", f"cat >> {log}; test ! -e {fail}")
+    log, go, fail = (directory / name for name in ("log", "go", "fail"))
+    fail.touch()
+    handler = script(
+        directory / "handler",
+        f"cat >> {log}; while [ ! -e {go} ]; do sleep 0.05; done; test ! -e {fail}",
+    )
     with workers(mortal) as crew:
         produce(mortal, "t", ["a"])
         worker = crew.consume("t", *QUICK, "--retry-base", "100ms", "--", handler)
-        wait_until(lambda: log.exists() and not pending(mortal, "t", 1), "a is done")
-        produce(mortal, "t", ["b"])
-        wait_until(lambda: log.read_text() == "ab", "b is done")
-        fail.touch()
-        produce(mortal, "t", ["c"])
+        wait_until(log.exists, "a is in work")
         mortal.call("CONFIG", "SET", "maxmemory", "1")
-        wait_until(_after(2.5), "more than a lease without memory")
+        go.touch()
+        wait_until(lambda: "holding on" in worker.err, "it noticed")
+        wait_until(_after(2), "more than a lease without memory")
         assert worker.running, worker.err
         assert owners(mortal, "t", 1) != [None]
+        assert pending(mortal, "t", 1) == 1
         fail.unlink()
         mortal.call("CONFIG", "SET", "maxmemory", "0")
-        wait_until(lambda: log.read_text().endswith("cc"), "c is tried again")
+        wait_until(lambda: log.read_text() == "aa", "it is tried again")
         wait_until(lambda: pending(mortal, "t", 1) == 0, "settled")
         assert worker.stop() == 0
         assert len(worker.err.splitlines()) < 8, worker.err

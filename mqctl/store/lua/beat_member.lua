@@ -6,6 +6,8 @@
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if ARGV[2] ~= '' then
+  -- At its memory limit a server lets a script go on that has begun to write.
+  redis.call('PEXPIRE', KEYS[1], ARGV[1])
   redis.call('ZADD', KEYS[1], now, ARGV[2])
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
 end
