@@ -14,7 +14,7 @@ _mqctl() {
       return
     fi
     case "$at $word" in
-      'mqctl produce' | 'mqctl consume' | 'mqctl tail' | 'mqctl ack' | 'mqctl retry' | 'mqctl dead' | 'mqctl admin' | 'mqctl admin topics' | 'mqctl admin exists' | 'mqctl admin info' | 'mqctl admin create' | 'mqctl admin partitions' | 'mqctl admin route' | 'mqctl admin delete' | 'mqctl admin groups' | 'mqctl admin group-stats' | 'mqctl admin consumers' | 'mqctl admin leases' | 'mqctl admin create-group' | 'mqctl admin delete-group' | 'mqctl admin pending' | 'mqctl admin retries' | 'mqctl admin recent' | 'mqctl admin range' | 'mqctl admin get' | 'mqctl dlq' | 'mqctl dlq topics' | 'mqctl dlq size' | 'mqctl dlq list' | 'mqctl dlq show' | 'mqctl dlq replay' | 'mqctl dlq replay-all' | 'mqctl dlq delete' | 'mqctl bench' | 'mqctl server' | 'mqctl server start' | 'mqctl server stop' | 'mqctl server status' | 'mqctl server path' | 'mqctl server logs')
+      'mqctl produce' | 'mqctl consume' | 'mqctl tail' | 'mqctl ack' | 'mqctl retry' | 'mqctl dead' | 'mqctl admin' | 'mqctl admin topics' | 'mqctl admin exists' | 'mqctl admin info' | 'mqctl admin create' | 'mqctl admin partitions' | 'mqctl admin route' | 'mqctl admin delete' | 'mqctl admin groups' | 'mqctl admin group-stats' | 'mqctl admin consumers' | 'mqctl admin leases' | 'mqctl admin create-group' | 'mqctl admin delete-group' | 'mqctl admin pending' | 'mqctl admin retries' | 'mqctl admin recent' | 'mqctl admin range' | 'mqctl admin get' | 'mqctl dlq' | 'mqctl dlq topics' | 'mqctl dlq size' | 'mqctl dlq list' | 'mqctl dlq show' | 'mqctl dlq replay' | 'mqctl dlq replay-all' | 'mqctl dlq delete' | 'mqctl bench' | 'mqctl config' | 'mqctl config list' | 'mqctl config show' | 'mqctl config set' | 'mqctl config unset' | 'mqctl config use' | 'mqctl config path' | 'mqctl config explain' | 'mqctl server' | 'mqctl server start' | 'mqctl server stop' | 'mqctl server status' | 'mqctl server path' | 'mqctl server logs')
         at="$at $word" ;;
     esac
   done
@@ -33,7 +33,7 @@ ndjson
 csv' ;;
     *' --file' | *' --resume' | *' --password-file' | *' --tls-ca' | *' --tls-cert' | *' --tls-key' | *' --ready-file')
       _mqctl_files; return ;;
-    *' --delim' | *' -D' | *' --key' | *' -k' | *' --key-sep' | *' -K' | *' --header' | *' -H' | *' --partition' | *' -p' | *' --partitions' | *' --max-retries' | *' --batch' | *' --max-len' | *' --start-line' | *' --max-bytes' | *' --payload-ttl' | *' --delay' | *' --at' | *' --dedupe-key' | *' --dedupe-ttl' | *' --rate' | *' --url' | *' -u' | *' --key-prefix' | *' --stream-key-prefix' | *' --env' | *' --group' | *' -g' | *' --topic-glob' | *' --topic-regex' | *' --exclude-regex' | *' --consumer' | *' --consumer-prefix' | *' --from' | *' --shard' | *' --weight' | *' --where-key' | *' --where-header' | *' --tag' | *' --workers' | *' --poll' | *' --max-in-flight' | *' --max-partitions' | *' --lease-ttl' | *' --renew' | *' --rebalance' | *' --claim-idle' | *' --claim-interval' | *' --claim-batch' | *' --max-attempts' | *' --backoff' | *' --retry-max' | *' --retry-base' | *' --retry-cap' | *' --mover-interval' | *' --mover-batch' | *' --max-messages' | *' -n' | *' --max-time' | *' --idle-exit' | *' --worker' | *' --keep' | *' --keep-for' | *' --keep-interval' | *' --ackset-ttl' | *' --stats' | *' --metrics-port' | *' --drain-timeout' | *' --format' | *' -F' | *' --handler-timeout' | *' --map' | *' --lines' | *' --to' | *' --grep' | *' --reason' | *' --min-idle' | *' --where-reason' | *' --since' | *' --until' | *' --max-replays' | *' --max' | *' --messages' | *' --duration' | *' --size' | *' --producers' | *' --consumers' | *' --warmup' | *' --timeout')
+    *' --delim' | *' -D' | *' --key' | *' -k' | *' --key-sep' | *' -K' | *' --header' | *' -H' | *' --partition' | *' -p' | *' --partitions' | *' --max-retries' | *' --batch' | *' --max-len' | *' --start-line' | *' --max-bytes' | *' --payload-ttl' | *' --delay' | *' --at' | *' --dedupe-key' | *' --dedupe-ttl' | *' --rate' | *' --profile' | *' --url' | *' -u' | *' --key-prefix' | *' --stream-key-prefix' | *' --env' | *' --group' | *' -g' | *' --topic-glob' | *' --topic-regex' | *' --exclude-regex' | *' --consumer' | *' --consumer-prefix' | *' --from' | *' --shard' | *' --weight' | *' --where-key' | *' --where-header' | *' --tag' | *' --workers' | *' --poll' | *' --max-in-flight' | *' --max-partitions' | *' --lease-ttl' | *' --renew' | *' --rebalance' | *' --claim-idle' | *' --claim-interval' | *' --claim-batch' | *' --max-attempts' | *' --backoff' | *' --retry-max' | *' --retry-base' | *' --retry-cap' | *' --mover-interval' | *' --mover-batch' | *' --max-messages' | *' -n' | *' --max-time' | *' --idle-exit' | *' --worker' | *' --keep' | *' --keep-for' | *' --keep-interval' | *' --ackset-ttl' | *' --stats' | *' --metrics-port' | *' --drain-timeout' | *' --format' | *' -F' | *' --handler-timeout' | *' --map' | *' --lines' | *' --to' | *' --grep' | *' --reason' | *' --min-idle' | *' --where-reason' | *' --since' | *' --until' | *' --max-replays' | *' --max' | *' --messages' | *' --duration' | *' --size' | *' --producers' | *' --consumers' | *' --warmup' | *' --timeout')
       return ;;
     *' --max-len-mode')
       words='exact
@@ -107,6 +107,7 @@ dead
 admin
 dlq
 bench
+config
 server'
         options='--version
 --help' ;;
@@ -146,6 +147,7 @@ server'
 --resume
 --rate
 --print
+--profile
 --url
 -u
 --password-file
@@ -234,6 +236,7 @@ server'
 --stdin
 --handler-timeout
 --map
+--profile
 --url
 -u
 --password-file
@@ -271,6 +274,7 @@ server'
 --delim
 -D
 --json-payload
+--profile
 --url
 -u
 --password-file
@@ -291,6 +295,7 @@ server'
         commands=''
         options='--output
 -o
+--profile
 --url
 -u
 --password-file
@@ -313,6 +318,7 @@ server'
 --reason
 --output
 -o
+--profile
 --url
 -u
 --password-file
@@ -334,6 +340,7 @@ server'
         options='--reason
 --output
 -o
+--profile
 --url
 -u
 --password-file
@@ -374,6 +381,7 @@ get'
         commands=''
         options='--output
 -o
+--profile
 --url
 -u
 --password-file
@@ -394,6 +402,7 @@ get'
         commands=''
         options='--output
 -o
+--profile
 --url
 -u
 --password-file
@@ -415,6 +424,7 @@ get'
         options='--partitions
 --output
 -o
+--profile
 --url
 -u
 --password-file
@@ -436,6 +446,7 @@ get'
         options='--partitions
 --output
 -o
+--profile
 --url
 -u
 --password-file
@@ -456,6 +467,7 @@ get'
         commands=''
         options='--output
 -o
+--profile
 --url
 -u
 --password-file
@@ -476,6 +488,7 @@ get'
         commands=''
         options='--output
 -o
+--profile
 --url
 -u
 --password-file
@@ -499,6 +512,7 @@ get'
 --dry-run
 --output
 -o
+--profile
 --url
 -u
 --password-file
@@ -519,6 +533,7 @@ get'
         commands=''
         options='--output
 -o
+--profile
 --url
 -u
 --password-file
@@ -539,6 +554,7 @@ get'
         commands=''
         options='--output
 -o
+--profile
 --url
 -u
 --password-file
@@ -559,6 +575,7 @@ get'
         commands=''
         options='--output
 -o
+--profile
 --url
 -u
 --password-file
@@ -579,6 +596,7 @@ get'
         commands=''
         options='--output
 -o
+--profile
 --url
 -u
 --password-file
@@ -600,6 +618,7 @@ get'
         options='--from
 --output
 -o
+--profile
 --url
 -u
 --password-file
@@ -624,6 +643,7 @@ get'
 --dry-run
 --output
 -o
+--profile
 --url
 -u
 --password-file
@@ -651,6 +671,7 @@ get'
 --count
 --output
 -o
+--profile
 --url
 -u
 --password-file
@@ -671,6 +692,7 @@ get'
         commands=''
         options='--output
 -o
+--profile
 --url
 -u
 --password-file
@@ -699,6 +721,7 @@ get'
 --delim
 -D
 --json-payload
+--profile
 --url
 -u
 --password-file
@@ -727,6 +750,7 @@ get'
 --delim
 -D
 --json-payload
+--profile
 --url
 -u
 --password-file
@@ -752,6 +776,7 @@ get'
 --delim
 -D
 --json-payload
+--profile
 --url
 -u
 --password-file
@@ -781,6 +806,7 @@ delete'
         commands=''
         options='--output
 -o
+--profile
 --url
 -u
 --password-file
@@ -801,6 +827,7 @@ delete'
         commands=''
         options='--output
 -o
+--profile
 --url
 -u
 --password-file
@@ -833,6 +860,7 @@ delete'
 --delim
 -D
 --json-payload
+--profile
 --url
 -u
 --password-file
@@ -858,6 +886,7 @@ delete'
 --delim
 -D
 --json-payload
+--profile
 --url
 -u
 --password-file
@@ -886,6 +915,7 @@ delete'
 --dry-run
 --output
 -o
+--profile
 --url
 -u
 --password-file
@@ -917,6 +947,7 @@ delete'
 --dry-run
 --output
 -o
+--profile
 --url
 -u
 --password-file
@@ -940,6 +971,7 @@ delete'
 --dry-run
 --output
 -o
+--profile
 --url
 -u
 --password-file
@@ -970,6 +1002,155 @@ delete'
 --keep
 --output
 -o
+--profile
+--url
+-u
+--password-file
+--tls-ca
+--tls-cert
+--tls-key
+--insecure
+--key-prefix
+--stream-key-prefix
+--env
+--quiet
+-q
+--verbose
+-v
+--color
+--help' ;;
+      'mqctl config')
+        commands='list
+show
+set
+unset
+use
+path
+explain'
+        options='--help' ;;
+      'mqctl config list')
+        commands=''
+        options='--output
+-o
+--profile
+--url
+-u
+--password-file
+--tls-ca
+--tls-cert
+--tls-key
+--insecure
+--key-prefix
+--stream-key-prefix
+--env
+--quiet
+-q
+--verbose
+-v
+--color
+--help' ;;
+      'mqctl config show')
+        commands=''
+        options='--output
+-o
+--profile
+--url
+-u
+--password-file
+--tls-ca
+--tls-cert
+--tls-key
+--insecure
+--key-prefix
+--stream-key-prefix
+--env
+--quiet
+-q
+--verbose
+-v
+--color
+--help' ;;
+      'mqctl config set')
+        commands=''
+        options='--profile
+--url
+-u
+--password-file
+--tls-ca
+--tls-cert
+--tls-key
+--insecure
+--key-prefix
+--stream-key-prefix
+--env
+--quiet
+-q
+--verbose
+-v
+--color
+--help' ;;
+      'mqctl config unset')
+        commands=''
+        options='--profile
+--url
+-u
+--password-file
+--tls-ca
+--tls-cert
+--tls-key
+--insecure
+--key-prefix
+--stream-key-prefix
+--env
+--quiet
+-q
+--verbose
+-v
+--color
+--help' ;;
+      'mqctl config use')
+        commands=''
+        options='--profile
+--url
+-u
+--password-file
+--tls-ca
+--tls-cert
+--tls-key
+--insecure
+--key-prefix
+--stream-key-prefix
+--env
+--quiet
+-q
+--verbose
+-v
+--color
+--help' ;;
+      'mqctl config path')
+        commands=''
+        options='--profile
+--url
+-u
+--password-file
+--tls-ca
+--tls-cert
+--tls-key
+--insecure
+--key-prefix
+--stream-key-prefix
+--env
+--quiet
+-q
+--verbose
+-v
+--color
+--help' ;;
+      'mqctl config explain')
+        commands=''
+        options='--output
+-o
+--profile
 --url
 -u
 --password-file
@@ -996,6 +1177,7 @@ logs'
       'mqctl server start')
         commands=''
         options='--fsync
+--profile
 --url
 -u
 --password-file
@@ -1015,6 +1197,7 @@ logs'
       'mqctl server stop')
         commands=''
         options='--timeout
+--profile
 --url
 -u
 --password-file
@@ -1035,6 +1218,7 @@ logs'
         commands=''
         options='--output
 -o
+--profile
 --url
 -u
 --password-file
@@ -1053,7 +1237,8 @@ logs'
 --help' ;;
       'mqctl server path')
         commands=''
-        options='--url
+        options='--profile
+--url
 -u
 --password-file
 --tls-ca
@@ -1073,6 +1258,7 @@ logs'
         commands=''
         options='--lines
 -n
+--profile
 --url
 -u
 --password-file

@@ -5,7 +5,7 @@ function __mqctl_path
         if test "$word" = --
             return
         end
-        if contains -- "$at $word" 'mqctl produce' 'mqctl consume' 'mqctl tail' 'mqctl ack' 'mqctl retry' 'mqctl dead' 'mqctl admin' 'mqctl admin topics' 'mqctl admin exists' 'mqctl admin info' 'mqctl admin create' 'mqctl admin partitions' 'mqctl admin route' 'mqctl admin delete' 'mqctl admin groups' 'mqctl admin group-stats' 'mqctl admin consumers' 'mqctl admin leases' 'mqctl admin create-group' 'mqctl admin delete-group' 'mqctl admin pending' 'mqctl admin retries' 'mqctl admin recent' 'mqctl admin range' 'mqctl admin get' 'mqctl dlq' 'mqctl dlq topics' 'mqctl dlq size' 'mqctl dlq list' 'mqctl dlq show' 'mqctl dlq replay' 'mqctl dlq replay-all' 'mqctl dlq delete' 'mqctl bench' 'mqctl server' 'mqctl server start' 'mqctl server stop' 'mqctl server status' 'mqctl server path' 'mqctl server logs'
+        if contains -- "$at $word" 'mqctl produce' 'mqctl consume' 'mqctl tail' 'mqctl ack' 'mqctl retry' 'mqctl dead' 'mqctl admin' 'mqctl admin topics' 'mqctl admin exists' 'mqctl admin info' 'mqctl admin create' 'mqctl admin partitions' 'mqctl admin route' 'mqctl admin delete' 'mqctl admin groups' 'mqctl admin group-stats' 'mqctl admin consumers' 'mqctl admin leases' 'mqctl admin create-group' 'mqctl admin delete-group' 'mqctl admin pending' 'mqctl admin retries' 'mqctl admin recent' 'mqctl admin range' 'mqctl admin get' 'mqctl dlq' 'mqctl dlq topics' 'mqctl dlq size' 'mqctl dlq list' 'mqctl dlq show' 'mqctl dlq replay' 'mqctl dlq replay-all' 'mqctl dlq delete' 'mqctl bench' 'mqctl config' 'mqctl config list' 'mqctl config show' 'mqctl config set' 'mqctl config unset' 'mqctl config use' 'mqctl config path' 'mqctl config explain' 'mqctl server' 'mqctl server start' 'mqctl server stop' 'mqctl server status' 'mqctl server path' 'mqctl server logs'
             set at "$at $word"
         end
     end
@@ -17,7 +17,7 @@ function __mqctl_at
 end
 function __mqctl_leaf
     set -l at (__mqctl_path)
-    test -n "$at"; and not contains -- "$at" 'mqctl' 'mqctl admin' 'mqctl dlq' 'mqctl server'
+    test -n "$at"; and not contains -- "$at" 'mqctl' 'mqctl admin' 'mqctl dlq' 'mqctl config' 'mqctl server'
 end
 function __mqctl_command
     set -l at (__mqctl_path)
@@ -25,6 +25,7 @@ function __mqctl_command
 end
 complete -c mqctl -f
 complete -c mqctl -n __mqctl_command -F -a '(complete -C (commandline -ct))'
+complete -c mqctl -n '__mqctl_leaf' -l profile -x -d 'Take the settings of this profile.'
 complete -c mqctl -n '__mqctl_leaf' -l url -s u -x -d 'Where messages live: local, redis://, rediss://, valkey://, unix://.'
 complete -c mqctl -n '__mqctl_leaf' -l password-file -r -F -d 'File whose first line is the password.'
 complete -c mqctl -n '__mqctl_leaf' -l tls-ca -r -F -d 'PEM file of the authority.'
@@ -47,6 +48,7 @@ complete -c mqctl -n '__mqctl_at \'mqctl\'' -a 'dead' -d 'Make messages dead let
 complete -c mqctl -n '__mqctl_at \'mqctl\'' -a 'admin' -d 'Look at topics and groups, make them, remove them.'
 complete -c mqctl -n '__mqctl_at \'mqctl\'' -a 'dlq' -d 'Dead letters: look at them, send them back, delete them.'
 complete -c mqctl -n '__mqctl_at \'mqctl\'' -a 'bench' -d 'Measure how fast messages are stored and received on this server.'
+complete -c mqctl -n '__mqctl_at \'mqctl\'' -a 'config' -d 'Profiles: named sets of settings, kept in a file.'
 complete -c mqctl -n '__mqctl_at \'mqctl\'' -a 'server' -d 'The embedded server that holds local topics.'
 complete -c mqctl -n '__mqctl_at \'mqctl\'' -l version -d 'Show the version.'
 complete -c mqctl -n '__mqctl_at \'mqctl\'' -l help -d 'Show this message and exit.'
@@ -280,6 +282,17 @@ complete -c mqctl -n '__mqctl_at \'mqctl bench\'' -l rate -x -d 'Send so many, e
 complete -c mqctl -n '__mqctl_at \'mqctl bench\'' -l warmup -x -d 'Work for this long before anything is counted.'
 complete -c mqctl -n '__mqctl_at \'mqctl bench\'' -l keep -d 'Keep the topic, and say its name.'
 complete -c mqctl -n '__mqctl_at \'mqctl bench\'' -l output -s o -x -a 'table ndjson json csv raw none' -d 'How records are printed.'
+complete -c mqctl -n '__mqctl_at \'mqctl config\'' -a 'list' -d 'List the profiles.'
+complete -c mqctl -n '__mqctl_at \'mqctl config\'' -a 'show' -d 'Show what a profile sets; a password is shown as ***.'
+complete -c mqctl -n '__mqctl_at \'mqctl config\'' -a 'set' -d 'Set a value in the current profile, or in the one of --profile.'
+complete -c mqctl -n '__mqctl_at \'mqctl config\'' -a 'unset' -d 'Remove a value from the current profile, or from the one of --profile.'
+complete -c mqctl -n '__mqctl_at \'mqctl config\'' -a 'use' -d 'Make a profile the current one; `default` is the one without settings.'
+complete -c mqctl -n '__mqctl_at \'mqctl config\'' -a 'path' -d 'Print where the file is, or would be.'
+complete -c mqctl -n '__mqctl_at \'mqctl config\'' -a 'explain' -d 'Tell each setting\'s value and where it is from: flag, env, profile or default.'
+complete -c mqctl -n '__mqctl_at \'mqctl config\'' -l help -d 'Show this message and exit.'
+complete -c mqctl -n '__mqctl_at \'mqctl config list\'' -l output -s o -x -a 'table ndjson json csv raw none' -d 'How records are printed.'
+complete -c mqctl -n '__mqctl_at \'mqctl config show\'' -l output -s o -x -a 'table ndjson json csv raw none' -d 'How records are printed.'
+complete -c mqctl -n '__mqctl_at \'mqctl config explain\'' -l output -s o -x -a 'table ndjson json csv raw none' -d 'How records are printed.'
 complete -c mqctl -n '__mqctl_at \'mqctl server\'' -a 'start' -d 'Start the server if it does not run.'
 complete -c mqctl -n '__mqctl_at \'mqctl server\'' -a 'stop' -d 'Stop the server; what it stored stays.'
 complete -c mqctl -n '__mqctl_at \'mqctl server\'' -a 'status' -d 'Tell whether the server runs; exit 4 when it does not.'

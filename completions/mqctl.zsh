@@ -9,7 +9,7 @@ _mqctl() {
       return
     fi
     case "$at $word" in
-      ('mqctl produce' | 'mqctl consume' | 'mqctl tail' | 'mqctl ack' | 'mqctl retry' | 'mqctl dead' | 'mqctl admin' | 'mqctl admin topics' | 'mqctl admin exists' | 'mqctl admin info' | 'mqctl admin create' | 'mqctl admin partitions' | 'mqctl admin route' | 'mqctl admin delete' | 'mqctl admin groups' | 'mqctl admin group-stats' | 'mqctl admin consumers' | 'mqctl admin leases' | 'mqctl admin create-group' | 'mqctl admin delete-group' | 'mqctl admin pending' | 'mqctl admin retries' | 'mqctl admin recent' | 'mqctl admin range' | 'mqctl admin get' | 'mqctl dlq' | 'mqctl dlq topics' | 'mqctl dlq size' | 'mqctl dlq list' | 'mqctl dlq show' | 'mqctl dlq replay' | 'mqctl dlq replay-all' | 'mqctl dlq delete' | 'mqctl bench' | 'mqctl server' | 'mqctl server start' | 'mqctl server stop' | 'mqctl server status' | 'mqctl server path' | 'mqctl server logs')
+      ('mqctl produce' | 'mqctl consume' | 'mqctl tail' | 'mqctl ack' | 'mqctl retry' | 'mqctl dead' | 'mqctl admin' | 'mqctl admin topics' | 'mqctl admin exists' | 'mqctl admin info' | 'mqctl admin create' | 'mqctl admin partitions' | 'mqctl admin route' | 'mqctl admin delete' | 'mqctl admin groups' | 'mqctl admin group-stats' | 'mqctl admin consumers' | 'mqctl admin leases' | 'mqctl admin create-group' | 'mqctl admin delete-group' | 'mqctl admin pending' | 'mqctl admin retries' | 'mqctl admin recent' | 'mqctl admin range' | 'mqctl admin get' | 'mqctl dlq' | 'mqctl dlq topics' | 'mqctl dlq size' | 'mqctl dlq list' | 'mqctl dlq show' | 'mqctl dlq replay' | 'mqctl dlq replay-all' | 'mqctl dlq delete' | 'mqctl bench' | 'mqctl config' | 'mqctl config list' | 'mqctl config show' | 'mqctl config set' | 'mqctl config unset' | 'mqctl config use' | 'mqctl config path' | 'mqctl config explain' | 'mqctl server' | 'mqctl server start' | 'mqctl server stop' | 'mqctl server status' | 'mqctl server path' | 'mqctl server logs')
         at="$at $word" ;;
     esac
   done
@@ -22,7 +22,7 @@ _mqctl() {
       compadd -- 'lines' 'null' 'raw' 'json' 'ndjson' 'csv'; return ;;
     (*' --file' | *' --resume' | *' --password-file' | *' --tls-ca' | *' --tls-cert' | *' --tls-key' | *' --ready-file')
       _files; return ;;
-    (*' --delim' | *' -D' | *' --key' | *' -k' | *' --key-sep' | *' -K' | *' --header' | *' -H' | *' --partition' | *' -p' | *' --partitions' | *' --max-retries' | *' --batch' | *' --max-len' | *' --start-line' | *' --max-bytes' | *' --payload-ttl' | *' --delay' | *' --at' | *' --dedupe-key' | *' --dedupe-ttl' | *' --rate' | *' --url' | *' -u' | *' --key-prefix' | *' --stream-key-prefix' | *' --env' | *' --group' | *' -g' | *' --topic-glob' | *' --topic-regex' | *' --exclude-regex' | *' --consumer' | *' --consumer-prefix' | *' --from' | *' --shard' | *' --weight' | *' --where-key' | *' --where-header' | *' --tag' | *' --workers' | *' --poll' | *' --max-in-flight' | *' --max-partitions' | *' --lease-ttl' | *' --renew' | *' --rebalance' | *' --claim-idle' | *' --claim-interval' | *' --claim-batch' | *' --max-attempts' | *' --backoff' | *' --retry-max' | *' --retry-base' | *' --retry-cap' | *' --mover-interval' | *' --mover-batch' | *' --max-messages' | *' -n' | *' --max-time' | *' --idle-exit' | *' --worker' | *' --keep' | *' --keep-for' | *' --keep-interval' | *' --ackset-ttl' | *' --stats' | *' --metrics-port' | *' --drain-timeout' | *' --format' | *' -F' | *' --handler-timeout' | *' --map' | *' --lines' | *' --to' | *' --grep' | *' --reason' | *' --min-idle' | *' --where-reason' | *' --since' | *' --until' | *' --max-replays' | *' --max' | *' --messages' | *' --duration' | *' --size' | *' --producers' | *' --consumers' | *' --warmup' | *' --timeout')
+    (*' --delim' | *' -D' | *' --key' | *' -k' | *' --key-sep' | *' -K' | *' --header' | *' -H' | *' --partition' | *' -p' | *' --partitions' | *' --max-retries' | *' --batch' | *' --max-len' | *' --start-line' | *' --max-bytes' | *' --payload-ttl' | *' --delay' | *' --at' | *' --dedupe-key' | *' --dedupe-ttl' | *' --rate' | *' --profile' | *' --url' | *' -u' | *' --key-prefix' | *' --stream-key-prefix' | *' --env' | *' --group' | *' -g' | *' --topic-glob' | *' --topic-regex' | *' --exclude-regex' | *' --consumer' | *' --consumer-prefix' | *' --from' | *' --shard' | *' --weight' | *' --where-key' | *' --where-header' | *' --tag' | *' --workers' | *' --poll' | *' --max-in-flight' | *' --max-partitions' | *' --lease-ttl' | *' --renew' | *' --rebalance' | *' --claim-idle' | *' --claim-interval' | *' --claim-batch' | *' --max-attempts' | *' --backoff' | *' --retry-max' | *' --retry-base' | *' --retry-cap' | *' --mover-interval' | *' --mover-batch' | *' --max-messages' | *' -n' | *' --max-time' | *' --idle-exit' | *' --worker' | *' --keep' | *' --keep-for' | *' --keep-interval' | *' --ackset-ttl' | *' --stats' | *' --metrics-port' | *' --drain-timeout' | *' --format' | *' -F' | *' --handler-timeout' | *' --map' | *' --lines' | *' --to' | *' --grep' | *' --reason' | *' --min-idle' | *' --where-reason' | *' --since' | *' --until' | *' --max-replays' | *' --max' | *' --messages' | *' --duration' | *' --size' | *' --producers' | *' --consumers' | *' --warmup' | *' --timeout')
       _message value; return ;;
     (*' --max-len-mode')
       compadd -- 'exact' 'approx'; return ;;
@@ -67,6 +67,7 @@ _mqctl() {
         'admin:Look at topics and groups, make them, remove them.'
         'dlq:Dead letters: look at them, send them back, delete them.'
         'bench:Measure how fast messages are stored and received on this server.'
+        'config:Profiles: named sets of settings, kept in a file.'
         'server:The embedded server that holds local topics.')
       options=(
         '--version:Show the version.'
@@ -108,6 +109,7 @@ _mqctl() {
         '--resume:Send what an earlier --print ndjson does not list as stored.'
         '--rate:At most so many messages.'
         '--print:Print what was stored: its id, or a JSON object.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -197,6 +199,7 @@ _mqctl() {
         '--stdin:What a command gets on its standard input.'
         '--handler-timeout:Stop a command after this time: a retry.'
         '--map:Exit status rules, such as 3=dead,10-19=retry:30s.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -235,6 +238,7 @@ _mqctl() {
         '--delim:After each payload of -o raw.'
         '-D:After each payload of -o raw.'
         '--json-payload:Embed JSON payloads as they are.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -256,6 +260,7 @@ _mqctl() {
       options=(
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -279,6 +284,7 @@ _mqctl() {
         '--reason:Why, for people.'
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -301,6 +307,7 @@ _mqctl() {
         '--reason:Why, for people.'
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -344,6 +351,7 @@ _mqctl() {
       options=(
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -365,6 +373,7 @@ _mqctl() {
       options=(
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -387,6 +396,7 @@ _mqctl() {
         '--partitions:A row for each partition.'
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -409,6 +419,7 @@ _mqctl() {
         '--partitions:How many partitions it has.'
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -430,6 +441,7 @@ _mqctl() {
       options=(
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -451,6 +463,7 @@ _mqctl() {
       options=(
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -475,6 +488,7 @@ _mqctl() {
         '--dry-run:Only show what would be done.'
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -496,6 +510,7 @@ _mqctl() {
       options=(
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -517,6 +532,7 @@ _mqctl() {
       options=(
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -538,6 +554,7 @@ _mqctl() {
       options=(
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -559,6 +576,7 @@ _mqctl() {
       options=(
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -581,6 +599,7 @@ _mqctl() {
         '--from:Where it begins: start, end, an id, @TIME, -2h, last:N.'
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -606,6 +625,7 @@ _mqctl() {
         '--dry-run:Only show what would be done.'
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -634,6 +654,7 @@ _mqctl() {
         '--count:Only count them.'
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -655,6 +676,7 @@ _mqctl() {
       options=(
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -684,6 +706,7 @@ _mqctl() {
         '--delim:After each payload of -o raw.'
         '-D:After each payload of -o raw.'
         '--json-payload:Embed JSON payloads as they are.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -713,6 +736,7 @@ _mqctl() {
         '--delim:After each payload of -o raw.'
         '-D:After each payload of -o raw.'
         '--json-payload:Embed JSON payloads as they are.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -739,6 +763,7 @@ _mqctl() {
         '--delim:After each payload of -o raw.'
         '-D:After each payload of -o raw.'
         '--json-payload:Embed JSON payloads as they are.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -771,6 +796,7 @@ _mqctl() {
       options=(
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -792,6 +818,7 @@ _mqctl() {
       options=(
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -825,6 +852,7 @@ _mqctl() {
         '--delim:After each payload of -o raw.'
         '-D:After each payload of -o raw.'
         '--json-payload:Embed JSON payloads as they are.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -851,6 +879,7 @@ _mqctl() {
         '--delim:After each payload of -o raw.'
         '-D:After each payload of -o raw.'
         '--json-payload:Embed JSON payloads as they are.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -880,6 +909,7 @@ _mqctl() {
         '--dry-run:Only show what would be done.'
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -912,6 +942,7 @@ _mqctl() {
         '--dry-run:Only show what would be done.'
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -936,6 +967,7 @@ _mqctl() {
         '--dry-run:Only show what would be done.'
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -967,6 +999,164 @@ _mqctl() {
         '--keep:Keep the topic, and say its name.'
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
+        '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '--password-file:File whose first line is the password.'
+        '--tls-ca:PEM file of the authority.'
+        '--tls-cert:PEM file of our certificate.'
+        '--tls-key:PEM file of our key.'
+        '--insecure:Do not verify the server'\''s certificate.'
+        '--key-prefix:Prefix of control keys.'
+        '--stream-key-prefix:Prefix of streams.'
+        '--env:Add _NAME to every topic name.'
+        '--quiet:No notes, no summary.'
+        '-q:No notes, no summary.'
+        '--verbose:Say more.'
+        '-v:Say more.'
+        '--color:Colours on a terminal: auto, always, never.'
+        '--help:Show this message and exit.') ;;
+    ('mqctl config')
+      commands=(
+        'list:List the profiles.'
+        'show:Show what a profile sets; a password is shown as ***.'
+        'set:Set a value in the current profile, or in the one of --profile.'
+        'unset:Remove a value from the current profile, or from the one of --profile.'
+        'use:Make a profile the current one; `default` is the one without settings.'
+        'path:Print where the file is, or would be.'
+        'explain:Tell each setting'\''s value and where it is from: flag, env, profile or default.')
+      options=(
+        '--help:Show this message and exit.') ;;
+    ('mqctl config list')
+      commands=()
+      options=(
+        '--output:How records are printed.'
+        '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
+        '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '--password-file:File whose first line is the password.'
+        '--tls-ca:PEM file of the authority.'
+        '--tls-cert:PEM file of our certificate.'
+        '--tls-key:PEM file of our key.'
+        '--insecure:Do not verify the server'\''s certificate.'
+        '--key-prefix:Prefix of control keys.'
+        '--stream-key-prefix:Prefix of streams.'
+        '--env:Add _NAME to every topic name.'
+        '--quiet:No notes, no summary.'
+        '-q:No notes, no summary.'
+        '--verbose:Say more.'
+        '-v:Say more.'
+        '--color:Colours on a terminal: auto, always, never.'
+        '--help:Show this message and exit.') ;;
+    ('mqctl config show')
+      commands=()
+      options=(
+        '--output:How records are printed.'
+        '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
+        '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '--password-file:File whose first line is the password.'
+        '--tls-ca:PEM file of the authority.'
+        '--tls-cert:PEM file of our certificate.'
+        '--tls-key:PEM file of our key.'
+        '--insecure:Do not verify the server'\''s certificate.'
+        '--key-prefix:Prefix of control keys.'
+        '--stream-key-prefix:Prefix of streams.'
+        '--env:Add _NAME to every topic name.'
+        '--quiet:No notes, no summary.'
+        '-q:No notes, no summary.'
+        '--verbose:Say more.'
+        '-v:Say more.'
+        '--color:Colours on a terminal: auto, always, never.'
+        '--help:Show this message and exit.') ;;
+    ('mqctl config set')
+      commands=()
+      options=(
+        '--profile:Take the settings of this profile.'
+        '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '--password-file:File whose first line is the password.'
+        '--tls-ca:PEM file of the authority.'
+        '--tls-cert:PEM file of our certificate.'
+        '--tls-key:PEM file of our key.'
+        '--insecure:Do not verify the server'\''s certificate.'
+        '--key-prefix:Prefix of control keys.'
+        '--stream-key-prefix:Prefix of streams.'
+        '--env:Add _NAME to every topic name.'
+        '--quiet:No notes, no summary.'
+        '-q:No notes, no summary.'
+        '--verbose:Say more.'
+        '-v:Say more.'
+        '--color:Colours on a terminal: auto, always, never.'
+        '--help:Show this message and exit.') ;;
+    ('mqctl config unset')
+      commands=()
+      options=(
+        '--profile:Take the settings of this profile.'
+        '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '--password-file:File whose first line is the password.'
+        '--tls-ca:PEM file of the authority.'
+        '--tls-cert:PEM file of our certificate.'
+        '--tls-key:PEM file of our key.'
+        '--insecure:Do not verify the server'\''s certificate.'
+        '--key-prefix:Prefix of control keys.'
+        '--stream-key-prefix:Prefix of streams.'
+        '--env:Add _NAME to every topic name.'
+        '--quiet:No notes, no summary.'
+        '-q:No notes, no summary.'
+        '--verbose:Say more.'
+        '-v:Say more.'
+        '--color:Colours on a terminal: auto, always, never.'
+        '--help:Show this message and exit.') ;;
+    ('mqctl config use')
+      commands=()
+      options=(
+        '--profile:Take the settings of this profile.'
+        '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '--password-file:File whose first line is the password.'
+        '--tls-ca:PEM file of the authority.'
+        '--tls-cert:PEM file of our certificate.'
+        '--tls-key:PEM file of our key.'
+        '--insecure:Do not verify the server'\''s certificate.'
+        '--key-prefix:Prefix of control keys.'
+        '--stream-key-prefix:Prefix of streams.'
+        '--env:Add _NAME to every topic name.'
+        '--quiet:No notes, no summary.'
+        '-q:No notes, no summary.'
+        '--verbose:Say more.'
+        '-v:Say more.'
+        '--color:Colours on a terminal: auto, always, never.'
+        '--help:Show this message and exit.') ;;
+    ('mqctl config path')
+      commands=()
+      options=(
+        '--profile:Take the settings of this profile.'
+        '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
+        '--password-file:File whose first line is the password.'
+        '--tls-ca:PEM file of the authority.'
+        '--tls-cert:PEM file of our certificate.'
+        '--tls-key:PEM file of our key.'
+        '--insecure:Do not verify the server'\''s certificate.'
+        '--key-prefix:Prefix of control keys.'
+        '--stream-key-prefix:Prefix of streams.'
+        '--env:Add _NAME to every topic name.'
+        '--quiet:No notes, no summary.'
+        '-q:No notes, no summary.'
+        '--verbose:Say more.'
+        '-v:Say more.'
+        '--color:Colours on a terminal: auto, always, never.'
+        '--help:Show this message and exit.') ;;
+    ('mqctl config explain')
+      commands=()
+      options=(
+        '--output:How records are printed.'
+        '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -996,6 +1186,7 @@ _mqctl() {
       commands=()
       options=(
         '--fsync:When the append-only file is forced to disk.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -1016,6 +1207,7 @@ _mqctl() {
       commands=()
       options=(
         '--timeout:How long to wait for it to end.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -1037,6 +1229,7 @@ _mqctl() {
       options=(
         '--output:How records are printed.'
         '-o:How records are printed.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -1056,6 +1249,7 @@ _mqctl() {
     ('mqctl server path')
       commands=()
       options=(
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'
@@ -1077,6 +1271,7 @@ _mqctl() {
       options=(
         '--lines:How many lines.'
         '-n:How many lines.'
+        '--profile:Take the settings of this profile.'
         '--url:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '-u:Where messages live: local, redis://, rediss://, valkey://, unix://.'
         '--password-file:File whose first line is the password.'

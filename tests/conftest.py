@@ -13,6 +13,14 @@ from tests.support.server import (
 )
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_profile() -> Iterator[None]:
+    """Keep the profiles of whoever runs the tests out of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MQCTL_CONFIG", "/dev/null/never")
+        yield
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """The embedded server, with whatever earlier tests have left in it."""

@@ -8,7 +8,7 @@ import typer
 
 from mqctl.cli.context import Context, at_least, confirm
 from mqctl.cli.group import Group as CommandGroup
-from mqctl.cli.options import DryRun, Group, Topic, Yes, command, switch
+from mqctl.cli.options import DryRun, Group, Topic, Yes, command, flag, switch
 from mqctl.cli.records import Form, OutputForm, record_of, show
 from mqctl.cli.tail import (
     Delim,
@@ -78,7 +78,7 @@ def approve(
 
             text = name_value(plan, context.terminal().width)
         sys.stderr.write(text)
-    confirm(context, question, yes=yes)
+    confirm(context, question, str(plan["topic"]), yes=yes)
 
 
 # -- topics -------------------------------------------------------------------
@@ -159,7 +159,7 @@ def create(
     context: Context,
     topic: Topic,
     partitions: Annotated[
-        int, switch("--partitions", help="How many partitions it has.")
+        int, flag("--partitions", help="How many partitions it has.")
     ] = 1,
     output: OutputForm = None,
 ) -> None:

@@ -29,6 +29,7 @@ PLACES: dict[str, tuple[str, str | None]] = {
         "bench",
         "Measure how fast messages are stored and received on this server.",
     ),
+    "config": ("config", "Profiles: named sets of settings, kept in a file."),
     "server": ("server", "The embedded server that holds local topics."),
     "docs": ("docs", None),
 }

@@ -4,13 +4,16 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mqctl.cli.output import Output
 from mqctl.core.errors import BadUsage, NoInput
 from mqctl.core.keys import CONTROL, STREAM
 
 if TYPE_CHECKING:
+    from mqctl.config.profiles import Profile
+    from mqctl.config.resolve import Setting
+    from mqctl.config.values import Value
     from mqctl.engine.session import Session
     from mqctl.render.terminal import Terminal
     from mqctl.store.url import Endpoint
@@ -23,9 +26,12 @@ Color = Literal["auto", "always", "never"]
 class Context:
     """What every command receives: the common options and what they lead to.
 
-    `words` are what stood after `--`, for the commands that run one.
+    `words` are what stood after `--`, for the commands that run one. `profile` is
+    the one in use, which has given its values already; None without a file. `flags`
+    are the common options on the command line, by key.
     """
 
+    profile_name: str | None = None
     url: str = DEFAULT_URL
     password_file: str | None = None
     tls_ca: str | None = None
@@ -41,6 +47,8 @@ class Context:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     out: Output = field(default_factory=Output)
     words: list[str] | None = None
+    profile: "Profile | None" = None
+    flags: "Mapping[str, Value]" = field(default_factory=dict)
     _session: "Session | None" = None
 
     def session(self) -> "Session":
@@ -58,7 +66,39 @@ class Context:
         from mqctl.store.url import Tls, parse_url
 
         tls = Tls(self.tls_ca, self.tls_cert, self.tls_key, self.insecure)
-        return parse_url(self.url or DEFAULT_URL, password=self._password(), tls=tls)
+        found = parse_url(self.url or DEFAULT_URL, password=self._password(), tls=tls)
+        if found.local is None or not self._is_set("fsync"):
+            return found
+        from dataclasses import replace
+
+        from mqctl.config.resolve import FSYNC
+
+        fsync: Any = self._setting(FSYNC)  # one of its choices
+        return replace(found, fsync=fsync)
+
+    @property
+    def protected(self) -> bool:
+        """Tell whether what destroys must be confirmed by the topic's name."""
+        if not self._is_set("protected"):
+            return False
+        from mqctl.config.resolve import PROTECTED
+
+        return bool(self._setting(PROTECTED))
+
+    def _is_set(self, key: str) -> bool:
+        in_profile = self.profile is not None and key in self.profile.values
+        return in_profile or bool(self.environ.get(f"MQCTL_{key.upper()}"))
+
+    def _setting(self, setting: "Setting") -> "Value":
+        """Return the value of a setting that is no option of this command."""
+        from mqctl.config.resolve import resolve
+        from mqctl.config.values import check, read
+
+        profile = self.profile.values if self.profile else {}
+        found = resolve(setting, flags={}, environ=self.environ, profile=profile)
+        if found.origin == "env":
+            return read(setting.key, setting.kind, [str(found.value)])
+        return check(setting.key, setting.kind, found.value)
 
     def _password(self) -> str | None:
         if self.password_file is None:
@@ -129,21 +169,42 @@ def say(text: str) -> None:
         return
 
 
-def confirm(context: Context, question: str, *, yes: bool) -> None:
+def confirm(context: Context, question: str, name: str, *, yes: bool) -> None:
     """Ask on a terminal, default No; elsewhere only `--yes` will do.
 
-    Raises Refused without a yes.
+    In a protected profile the answer is `name`, and `--yes` is none. Raises Refused.
     """
     from mqctl.core.errors import Refused
 
+    talks = sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()
+    if context.protected:
+        _confirm_by_name(context, question, name, talks=bool(talks))
+        return
     if yes:
         return
-    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+    if not talks:
         raise Refused("not done: this needs --yes", hint="--dry-run shows the plan")
     context.warn(question)
     sys.stderr.write("Go on? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise Refused("not done")
+
+
+def _confirm_by_name(
+    context: Context, question: str, name: str, *, talks: bool
+) -> None:
+    from mqctl.core.errors import Refused
+
+    if not talks:
+        raise Refused(
+            "not done: the profile is protected, and nobody can be asked",
+            hint="MQCTL_PROTECTED=false lifts that for one call",
+        )
+    context.warn(f"{question} The profile is protected.")
+    sys.stderr.write(f"Type {name} to go on: ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip() != name:
         raise Refused("not done")
 
 

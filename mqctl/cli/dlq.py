@@ -309,7 +309,8 @@ class _Run:
 
     def go(self, *, yes: bool) -> None:
         """Ask when entries are to be deleted, replay, print the account."""
-        if self._options.delete and not self._options.dry_run and not yes:
+        ask = not yes or self._context.protected
+        if self._options.delete and not self._options.dry_run and ask:
             self._ask()
         with interruptible() as interrupt:
             self._replay(interrupt.sleep)

@@ -55,13 +55,14 @@ def _occupy_standard_streams() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run a command line; return its exit code. Errors have been told by then."""
+    told: dict[str, str | None] = {}  # what a profile says of the output
     try:
         if arguments == ["--version"]:  # without loading the commands
             Output().text(f"mqctl {__version__}")
             return 0
-        returned = _app()(arguments, standalone_mode=False, prog_name="mqctl")
+        returned = _app()(arguments, standalone_mode=False, prog_name="mqctl", obj=told)
     except MqError as error:
-        tell(error, arguments)
+        tell(error, arguments, told.get("output"))
         if isinstance(error, Interrupted):
             return _SIGNALLED + error.number
         return error.exit
@@ -81,11 +82,14 @@ def run(arguments: list[str]) -> int:
     return returned if isinstance(returned, int) else 0
 
 
-def tell(error: MqError, arguments: Sequence[str]) -> None:
-    """Write an error to stderr: a line, or a JSON object for a machine format."""
+def tell(error: MqError, arguments: Sequence[str], output: str | None = None) -> None:
+    """Write an error to stderr: a line, or a JSON object for a machine format.
+
+    `output` is the format when neither arguments nor environment name one.
+    """
     from mqctl.render.notes import error_line, error_object
 
-    if _is_machine(arguments):
+    if _is_machine(arguments, output):
         text = error_object(error).decode("utf-8", "replace")
     else:
         text = error_line(error) + "\n"
@@ -96,15 +100,15 @@ def tell(error: MqError, arguments: Sequence[str]) -> None:
         return
 
 
-def _is_machine(arguments: Sequence[str]) -> bool:
-    """Tell whether the command line or the environment asks for a machine format."""
+def _is_machine(arguments: Sequence[str], output: str | None) -> bool:
+    """Tell whether a machine format is asked for."""
     words = list(arguments)
     if "--" in words:
         words = words[: words.index("--")]
     asked = [_format(*pair) for pair in pairwise([*words, ""])]
     named = [form for form in asked if form in _FORMS]
     named += [os.environ.get(name, "") for name in ("MQCTL_OUTPUT", "MQCTL_PRINT")]
-    return next(filter(None, named), "") in _MACHINE
+    return next(filter(None, [*named, output]), "") in _MACHINE
 
 
 def _format(word: str, following: str) -> str:

@@ -29,14 +29,19 @@ _ENVIRONMENT = {
     "MQCTL_URL, REDIS_URL": "Where messages live, when --url is not given.",
     "MQCTL_PASSWORD": "The server's password, when the URL has none.",
     "MQCTL_DATA_DIR": "Where local servers keep their data.",
+    "MQCTL_CONFIG": "The file of profiles, instead of the one below FILES.",
+    "MQCTL_PROTECTED": "Whether what destroys asks for the topic's name: true, false.",
     "MQCTL_SERVER_BIN": "The valkey-server or redis-server to start for local.",
     "MQCTL_*": "Long options that read the environment name their variable below "
-    "OPTIONS. Lists are separated by blanks. The command line goes first.",
+    "OPTIONS. Lists are separated by blanks. The command line goes first, then the "
+    "environment, then the profile.",
     "NO_COLOR, FORCE_COLOR, TERM": "Whether a terminal gets colours.",
     "MQCTL_DEBUG": "When set, a bug in mqctl is shown with its traceback.",
 }
 
 _FILES = {
+    "~/.config/mqctl/config.toml": "Profiles; on macOS below ~/Library/Application "
+    "Support. MQCTL_CONFIG chooses another file; mqctl config path prints it.",
     "~/.local/share/mqctl/servers/NAME": "Data, log and socket of the local server "
     "NAME; on macOS below ~/Library/Application Support. MQCTL_DATA_DIR chooses "
     "another place; mqctl server path prints it.",

@@ -3,7 +3,7 @@
 `command` registers a function whose first parameter is the Context; the common
 options are added to its signature, and the example at the end of its docstring goes
 to the end of its help. Every long option is also read from the environment, as
-MQCTL_ and its name in capitals.
+MQCTL_ and its name in capitals, and from the profile (mqctl.cli.settings).
 """
 
 import inspect
@@ -17,6 +17,7 @@ from typer.models import OptionInfo
 
 from mqctl.cli.context import DEFAULT_URL, Color, Context
 from mqctl.cli.group import Command
+from mqctl.cli.settings import flags, use_profile, yield_to_stronger
 from mqctl.core.keys import CONTROL, STREAM
 
 EXAMPLE = "Example:"
@@ -43,6 +44,17 @@ def switch(*names: str, help: str, **more: Any) -> Any:  # noqa: A002, ANN401
     return typer.Option(*names, help=help, **more)
 
 
+ProfileName = Annotated[
+    str | None,
+    flag(
+        "--profile",
+        help="Take the settings of this profile.",
+        metavar="NAME",
+        show_default="the current one",
+        is_eager=True,  # what it says are the defaults of all others
+        callback=use_profile,
+    ),
+]
 Url = Annotated[
     str,
     flag(
@@ -90,6 +102,7 @@ ColorWhen = Annotated[
 ]
 
 _COMMON: dict[str, tuple[Any, Any]] = {
+    "profile_name": (ProfileName, None),
     "url": (Url, DEFAULT_URL),
     "password_file": (PasswordFile, None),
     "tls_ca": (TlsCa, None),
@@ -117,8 +130,11 @@ def command(
     def register(function: Callable[..., None]) -> Callable[..., None]:
         @wraps(function)
         def run(*args: Any, **given: Any) -> None:  # noqa: ANN401
-            context = Context(**{key: given.pop(key) for key in _COMMON})
             typer_context = given.pop("typer_context")
+            yield_to_stronger(typer_context, given)
+            context = Context(**{key: given.pop(key) for key in _COMMON})
+            context.flags = flags(typer_context)
+            context.profile = typer_context.meta.get("profile")
             context.words = typer_context.meta.get("command")
             try:
                 function(context, *args, **given)

@@ -13,7 +13,7 @@ from mqctl.core.errors import (
     MqError,
     Unreachable,
 )
-from mqctl.store.url import Endpoint, Tls
+from mqctl.store.url import Endpoint, Fsync, Tls
 from mqctl.store.wire import ServerError, Wire
 
 CONNECT_TIMEOUT = 5.0
@@ -36,7 +36,8 @@ def open_wire(
     """
     address = endpoint.shown
     if endpoint.local is not None:
-        wire = Wire(_local(endpoint.local, started), address, REPLY_TIMEOUT)
+        sock = _local(endpoint.local, endpoint.fsync, started)
+        wire = Wire(sock, address, REPLY_TIMEOUT)
     else:
         sock = _connect(endpoint, timeout)
         wire = Wire(sock, address, REPLY_TIMEOUT)
@@ -52,13 +53,15 @@ def open_wire(
     return wire
 
 
-def _local(spec: str, started: Callable[[str], None] | None) -> socket.socket:
+def _local(
+    spec: str, fsync: Fsync, started: Callable[[str], None] | None
+) -> socket.socket:
     import os
 
     from mqctl.store import embedded
 
     instance = embedded.locate(spec, os.environ)
-    embedded.ensure(instance, on_start=_announce(started))
+    embedded.ensure(instance, fsync=fsync, on_start=_announce(started))
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.connect(str(instance.socket))

@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 from mqctl.core.clock import SystemClock, rfc3339
 from mqctl.core.errors import BadConfig, MqError, TimedOut, Unreachable
 from mqctl.store.instance import Instance, check_private, locate, prepare
+from mqctl.store.url import Fsync
 from mqctl.store.wire import Wire
 
 __all__ = [
@@ -31,8 +31,6 @@ __all__ = [
     "status",
     "stop",
 ]
-
-Fsync = Literal["always", "everysec", "no"]
 
 _REPLY_SECONDS = 1.0
 _START_SECONDS = 30.0

@@ -1,10 +1,12 @@
 """Where messages live: URL text to a typed endpoint. Pure; connects to nothing."""
 
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from mqctl.core.errors import BadUsage, Unsupported
 
+Fsync = Literal["always", "everysec", "no"]
 _TCP = {
     "redis": False,
     "valkey": False,
@@ -27,7 +29,10 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server's address. `local` names an embedded instance; else host or path."""
+    """A server's address. `local` names an embedded instance; else host or path.
+
+    `fsync` is for an embedded instance that has to be started.
+    """
 
     local: str | None = None
     host: str = ""
@@ -37,6 +42,7 @@ class Endpoint:
     username: str | None = None
     password: str | None = None
     tls: Tls | None = None
+    fsync: Fsync = "always"
 
     @property
     def shown(self) -> str:

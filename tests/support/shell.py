@@ -35,6 +35,7 @@ def environment(url: str, **more: str) -> dict[str, str]:
         "PATH": f"{programs}:{kept.get('PATH', os.defpath)}",
         "MQCTL_URL": url,
         "MQCTL_DATA_DIR": "/dev/null/never",  # nobody's own server is started
+        "MQCTL_CONFIG": "/dev/null/never",  # nobody's own profile is used
         "NO_COLOR": "1",
         **more,
     }
