@@ -16,7 +16,7 @@ from mqctl.core.errors import Interrupted, MqError
 
 if TYPE_CHECKING:
     from mqctl.core.clock import Clock
-    from mqctl.engine.bench import Progress
+    from mqctl.engine.bench_crew import Progress
     from mqctl.engine.session import Session
 
 Mode = Literal["produce", "consume", "e2e"]
@@ -109,6 +109,7 @@ def register(app: typer.Typer) -> None:
             warmup_ms=units.duration_ms(warmup),
         )
         from mqctl.engine import bench as engine
+        from mqctl.engine.bench_crew import Watch
 
         session = context.session()
         topic = context.topic(f"bench-{session.random.getrandbits(32):08x}")
@@ -119,7 +120,7 @@ def register(app: typer.Typer) -> None:
                 if caught.number is not None:
                     raise Interrupted("stopped by a signal", number=caught.number)
 
-            watch = engine.Watch(check, teller.tell, context.warn)
+            watch = Watch(check, teller.tell, context.warn)
             try:
                 result, cause = engine.run(session, topic, load, watch, keep=keep)
             finally:

@@ -11,7 +11,8 @@ import pytest
 
 from mqctl.core.errors import BadUsage, Interrupted, MqError, OutOfMemory
 from mqctl.engine import bench
-from mqctl.engine.bench import BenchResult, Progress, Watch
+from mqctl.engine.bench import BenchResult
+from mqctl.engine.bench_crew import Progress, Watch
 from mqctl.engine.bench_load import Job, Line, Mode, Report, Sender, Workload
 from mqctl.engine.session import Session
 from mqctl.store.url import parse_url
