@@ -1,5 +1,7 @@
 """The README says what happens: its transcripts are run and compared."""
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,30 @@ def test_every_transcript_shows_what_a_terminal_shows(
     assert len(found) > 10
     for step, text in zip(found, shown, strict=True):
         assert masked(text) == masked(step.output), step.command
+
+
+def test_the_python_example_runs_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (source,) = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    with short_directory() as directory:
+        monkeypatch.setenv("MQCTL_DATA_DIR", str(directory))
+        try:
+            exec(compile(source, "README.md", "exec"), {})
+        finally:
+            embedded.stop(embedded.locate("local", os.environ), 20)
+
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].startswith("stored ")
+    assert sorted(shown[1:]) == sorted(
+        [
+            """1 b'{"id":1,"total":20}'""",
+            "1",
+            "dead: no-customer b''",
+            "dead: no-customer b'\\xff bytes'",
+            "dead: no-customer b'text'",
+        ]
+    )
 
 
 def test_the_two_commands_are_there_and_run_in_ci() -> None:
