@@ -28,7 +28,11 @@ Size = Annotated[str, "SIZE"]
 
 
 def flag(*names: str, help: str, **more: Any) -> Any:  # noqa: A002, ANN401
-    """Declare an option, readable from the environment too."""
+    """Declare an option that is a setting: readable from environment and profile.
+
+    Its key follows its environment name; give `envvar` where another command has an
+    option of the same name that means something else.
+    """
     word = _long(names).removeprefix("--").replace("-", "_").upper()
     more.setdefault("envvar", f"MQCTL_{word}")
     return typer.Option(*names, help=help, show_envvar=False, **more)

@@ -42,7 +42,7 @@ _OF_SOME = """
     mover_batch max_messages max_time idle_exit exit_when_empty fail_if_empty ack
     java_codec keep keep_for keep_interval keep_payloads ack_delete ackset_ttl
     honor_defer_ack stats ready_file metrics_port drain_timeout output format
-    json_payload stdin handler_timeout map
+    json_payload stdin handler_timeout map worker worker_proto
 
     fsync protected
 """

@@ -97,5 +97,5 @@ def has_password(url: str) -> bool:
 
 def masked(text: str) -> str:
     """Return a URL with `***` for its password, also when it was not encoded."""
-    text = re.sub(r"(://[^:@/]*:).*@", r"\1***@", text, flags=re.DOTALL)
+    text = re.sub(r"(://[^:@]*:).*@", r"\1***@", text, flags=re.DOTALL)
     return re.sub(r"([?&]pass\w*=)[^&]*", r"\1***", text)
