@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from mqctl.cli.context import Context
-from mqctl.cli.options import Duration, Size, command, flag
+from mqctl.cli.options import Duration, Size, command, switch
 from mqctl.cli.records import OutputForm, record_of, show
 from mqctl.cli.signals import stopping
 from mqctl.core.errors import Interrupted, MqError
@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
         ] = "e2e",
         messages: Annotated[
             int | None,
-            flag(
+            switch(
                 "--messages",
                 help="How many messages.",
                 show_default="100000, no bound with --duration",
@@ -49,26 +49,27 @@ def register(app: typer.Typer) -> None:
         ] = None,
         duration: Annotated[
             Duration | None,
-            flag("--duration", help="How long, unless --messages are done before."),
+            switch("--duration", help="How long, unless --messages are done before."),
         ] = None,
         size: Annotated[
-            Size, flag("--size", help="Bytes of each message, 28B or more.")
+            Size, switch("--size", help="Bytes of each message, 28B or more.")
         ] = "1KB",
         partitions: Annotated[
-            int, flag("--partitions", help="Partitions of the topic.")
+            int, switch("--partitions", help="Partitions of the topic.")
         ] = 4,
         batch: Annotated[
-            int, flag("--batch", help="Messages in one pipelined batch of a producer.")
+            int,
+            switch("--batch", help="Messages in one pipelined batch of a producer."),
         ] = 500,
         producers: Annotated[
-            int, flag("--producers", help="Processes that store messages.")
+            int, switch("--producers", help="Processes that store messages.")
         ] = 1,
         consumers: Annotated[
-            int, flag("--consumers", help="Processes that receive messages.")
+            int, switch("--consumers", help="Processes that receive messages.")
         ] = 1,
         rate: Annotated[
             str | None,
-            flag(
+            switch(
                 "--rate",
                 help="Send so many, evenly; latency counts from when each is due.",
                 metavar="N/s",
@@ -76,10 +77,10 @@ def register(app: typer.Typer) -> None:
         ] = None,
         warmup: Annotated[
             Duration,
-            flag("--warmup", help="Work for this long before anything is counted."),
+            switch("--warmup", help="Work for this long before anything is counted."),
         ] = "0",
         keep: Annotated[
-            bool, flag("--keep", help="Keep the topic, and say its name.")
+            bool, switch("--keep", help="Keep the topic, and say its name.")
         ] = False,
         output: OutputForm = None,
     ) -> None:

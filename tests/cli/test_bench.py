@@ -85,6 +85,19 @@ def test_a_pipe_gets_ndjson(redis: Server, capfdbinary: Fd) -> None:
     assert json.loads(line)["mode"] == "e2e"
 
 
+def test_what_the_environment_says_to_other_commands_does_not_bend_it(
+    redis: Server, capfdbinary: Fd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"KEEP": "100000", "BATCH": "1", "RATE": "1/s"}.items():
+        monkeypatch.setenv(f"MQCTL_{name}", value)
+
+    out, _ = measured(redis, capfdbinary, "produce")
+
+    record = json.loads(out)
+    assert (record["batch"], record["rate_per_s"]) == (500, None)
+    assert redis.call("KEYS", "*") == []
+
+
 def test_csv_has_a_header_of_the_same_names(redis: Server, capfdbinary: Fd) -> None:
     out, _ = measured(redis, capfdbinary, "consume", "-o", "csv")
 
