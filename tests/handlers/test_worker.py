@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,9 @@ from mqctl.core.errors import HandlerBroken
 from mqctl.core.handler import SUCCESS, Outcome, Result
 from mqctl.core.message import Delivery
 from mqctl.handlers.worker import WorkerHandler
+from mqctl.handlers.worker_answers import language
+from mqctl.handlers.worker_child import Poller
+from mqctl.handlers.worker_run import Orders, Rules, Run, Task
 from tests.support.wait import wait_until
 
 Deliver = Callable[..., Delivery]
@@ -31,6 +35,10 @@ def say(text):
     sys.stdout.flush()
 def answer(message, result="success", **more):
     say(json.dumps({"seq": message["seq"], "result": result, **more}))
+def hold_term():
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+def wait_for_term():
+    signal.sigwait([signal.SIGTERM])
 messages = map(json.loads, sys.stdin)
 """
 OBEY = "for message in messages: exec(message['payload'])"
@@ -283,6 +291,28 @@ def test_a_worker_that_never_reads_is_no_excuse_for_ever(
     assert bash("exit 3")(delivery()).detail == "its worker ended: exit status 3"
 
 
+def test_what_a_worker_said_last_is_heard_although_its_end_is_seen_first(
+    clock: ManualClock,
+) -> None:
+    rules = Rules(
+        name="sh",
+        program="/bin/sh",
+        argv=(b"sh", b"-c", b"read -r line; echo ok"),
+        env={},
+        language=language("lines", None, 1),
+        clock=clock,
+        timeout=None,
+        grace=10,
+    )
+    results: list[Result] = []
+    queue = deque([Task(1, b"body\n", lambda result, _: results.append(result))])
+    run = Run(rules, Orders(), Poller(), queue)
+    run.tick()
+    wait_until(run.over, "the worker's end")
+    run.bury()
+    assert results == [SUCCESS]
+
+
 def test_half_an_answer_is_none(bash: Work, delivery: Deliver) -> None:
     assert bash()(delivery(b"printf ok; exit 3")).outcome is Outcome.RETRY
 
@@ -327,16 +357,14 @@ def test_the_pause_before_a_new_worker_doubles_until_something_succeeds(
 ) -> None:
     handler = bash(restart_base_ms=300)
 
-    def seconds(payload: bytes) -> float:
+    def seconds(*payloads: bytes) -> float:
         begun = time.monotonic()
-        handler(delivery(payload))
+        for payload in payloads:
+            handler(delivery(payload))
         return time.monotonic() - begun
 
-    seconds(b"exit 1")
-    assert seconds(b"exit 1") >= 0.3
-    assert seconds(b"echo ok") >= 0.6
-    seconds(b"exit 1")
-    assert 0.3 <= seconds(b"echo ok") < 1.2  # the next double
+    assert seconds(b"exit 1", b"exit 1", b"echo ok") >= 0.3 + 0.6
+    assert 0.3 <= seconds(b"exit 1", b"echo ok") < 1.2  # the next double
 
 
 def test_what_a_worker_started_does_not_outlive_it(
@@ -409,8 +437,15 @@ def test_an_answer_to_nothing_is_nonsense(bash: Work, delivery: Deliver) -> None
 def test_what_comes_after_nonsense_does_not_count(
     python: Work, delivery: Deliver
 ) -> None:
-    payload = b"sys.stdout.write('oops\\n'); answer(message); time.sleep(60)"
-    assert python()(delivery(payload)).outcome is Outcome.RETRY
+    payload = b"""
+hold_term()
+say("oops")
+wait_for_term()
+answer(message)
+os._exit(0)
+"""
+    result = python()(delivery(payload))
+    assert (result.outcome, result.exit_code) == (Outcome.RETRY, 0)
 
 
 # -- time -------------------------------------------------------------------------
@@ -428,31 +463,28 @@ def test_a_worker_that_never_answers_gets_term_and_is_replaced(
 
 
 def test_after_the_grace_it_is_killed_with_all_it_started(
-    bash: Work,
-    delivery: Deliver,
-    fifo: Path,
-    in_thread: InThread,
-    clock: ManualClock,
+    python: Work, delivery: Deliver, fifo: Path, clock: ManualClock
 ) -> None:
-    line = (
-        f"""
-        trap "echo term >&3" TERM; exec 3>{fifo}
-        (trap "" TERM; while :; do sleep 60; done) &
-        echo up >&3; while :; do wait; done
-    """.replace("\n", ";")
-        .replace("&;", "& ")
-        .replace(";;", ";")
-        .strip("; ")
-    )
-    handler = bash(clock=clock, timeout_ms=1000)
-    wait = in_thread(handler, delivery(line.encode()))
+    program = f"""
+next(messages)
+hold_term()
+pipe = os.open({str(fifo)!r}, os.O_WRONLY)
+os.set_inheritable(pipe, True)
+stubborn = ["sh", "-c", "trap '' TERM; sleep 60"]
+os.posix_spawn("/bin/sh", stubborn, os.environ)
+os.write(pipe, b"up\\n")
+wait_for_term()
+os.write(pipe, b"term\\n")
+time.sleep(60)
+"""
+    working = submitted(python(program, clock=clock, timeout_ms=1000), delivery())
     with fifo.open("rb") as pipe:
         assert pipe.readline() == b"up\n"
         clock.advance(1)
         assert pipe.readline() == b"term\n"
         clock.advance(10)
         assert pipe.read() == b""  # ends when nobody holds it any more
-    result = wait()
+    result = working.result(30)
     assert (result.signal, result.detail) == ("SIGKILL", "timed out after 1s")
 
 
@@ -461,12 +493,11 @@ def test_past_its_time_it_is_a_retry_whatever_it_then_says(
 ) -> None:
     program = f"""
 late = next(messages)
-def answer_late(*_):
-    answer(late)
-    os._exit(0)
-signal.signal(signal.SIGTERM, answer_late)
+hold_term()
 open({str(fifo)!r}, "w").write("up")
-time.sleep(60)
+wait_for_term()
+answer(late)
+os._exit(0)
 """
     future = submitted(python(program, clock=clock, timeout_ms=1000), delivery())
     assert fifo.read_text() == "up"
@@ -481,12 +512,11 @@ def test_the_others_in_its_hands_may_still_be_answered(
 ) -> None:
     program = f"""
 slow, quick, lost = [next(messages) for _ in range(3)]
-def answer_late(*_):
-    answer(quick)
-    os._exit(0)
-signal.signal(signal.SIGTERM, answer_late)
+hold_term()
 open({str(fifo)!r}, "w").write("up")
-time.sleep(60)
+wait_for_term()
+answer(quick)
+os._exit(0)
 """
     handler = python(program, clock=clock, timeout_ms=1000)
     slow, quick, lost = (submitted(handler, delivery(partition=n)) for n in range(3))
@@ -503,13 +533,14 @@ def test_a_messages_time_runs_only_while_it_is_the_oldest(
     python: Work, delivery: Deliver, fifo: Path, clock: ManualClock
 ) -> None:
     payload = f"open({str(fifo)!r}).read(); answer(message)".encode()
-    handler = python(clock=clock, timeout_ms=1000)
-    first = submitted(handler, delivery(payload))
-    second = submitted(handler, delivery(payload))
-    for future in (first, second):
-        fifo_writer = os.open(fifo, os.O_WRONLY)  # waits until it is read
+    handler = python(count=2, clock=clock, timeout_ms=1000)
+    slow = [submitted(handler, delivery(payload, partition=0)) for _ in range(2)]
+    for future in slow:
+        writer = os.open(fifo, os.O_WRONLY)  # waits until it is read
         clock.advance(0.9)
-        os.close(fifo_writer)
+        # The answer of the other worker shows that the clock has been looked at.
+        assert handler(delivery(b"answer(message)", partition=1)) == SUCCESS
+        os.close(writer)
         assert future.result(30) == SUCCESS
 
 
@@ -771,4 +802,5 @@ def test_nobody_waits_for_ever_when_the_handler_itself_fails(
         waiting.result(30)
     with pytest.raises(RuntimeError, match="a bug"):
         handler(delivery(b"echo ok"))
-    wait_until(lambda: children() == before, "the worker's end")
+    handler.close()
+    assert children() == before
