@@ -22,7 +22,7 @@ from mqctl.core.errors import BadUsage, MqError, NotFound
 from mqctl.core.filters import Filter
 from mqctl.core.handler import Outcome, Result
 from mqctl.core.headers import is_transport
-from mqctl.core.keys import KeySpace
+from mqctl.core.keys import CONTROL, STREAM, KeySpace
 from mqctl.core.message import Delivery, Outgoing
 from mqctl.core.meter import Listener, Meter
 from mqctl.core.names import check_name, check_topic
@@ -47,8 +47,8 @@ def connect(
     *,
     password: str | None = None,
     tls: Tls | None = None,
-    key_prefix: str = "streaming:mq",
-    stream_key_prefix: str = "stream:topic",
+    key_prefix: str = CONTROL,
+    stream_key_prefix: str = STREAM,
     metrics: Listener | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> "Client":

@@ -201,6 +201,9 @@ def test_help_ends_with_an_example_that_works(
 ) -> None:
     url, directory = world
     _mqctl(url, "produce orders more")  # something to read, whoever ran before
+    env = {"MQCTL_CONFIG": str(directory / "config.toml")}
+    if node.path == "mqctl config unset":
+        shell("mqctl config set claim_idle 10m", url, **env)
     if node.name == "delete-group":
         _mqctl(url, "consume orders -g audit -e -o none")
 
@@ -211,10 +214,10 @@ def test_help_ends_with_an_example_that_works(
     assert node.path in example
     follows = "-f" in example.split()
     line = f"timeout -s INT 2 {example}" if follows else example
-    result = shell(line, url, cwd=directory, timeout=30)
+    result = shell(line, url, cwd=directory, timeout=30, **env)
     if "this needs --yes" in result.err:  # a terminal would have asked
         assert result.code == 6
-        result = shell(f"{line.strip()} --yes", url, cwd=directory, timeout=30)
+        result = shell(f"{line.strip()} --yes", url, cwd=directory, timeout=30, **env)
 
     assert result.code == (124 if follows else 0), result.err
     assert "hint:" not in result.err

@@ -53,7 +53,7 @@ CODES = {
     "interrupted": 130,
 }
 # They say the same as their parent, with more facts.
-UNNAMED = frozenset({"Undecodable", "ConnectionLost"})
+UNNAMED = frozenset({"Undecodable", "ConnectionLost", "GroupDeleted"})
 
 
 def subclasses(kind: type) -> list[type]:
