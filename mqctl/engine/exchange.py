@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from mqctl.core.errors import MqError, NotFound, OutOfMemory, Unreachable
+from mqctl.core.errors import MqError, NotFound, OutOfMemory, Unreachable, WrongType
 from mqctl.core.message import Delivery
 from mqctl.core.options import ConsumerOptions, Summary
 from mqctl.engine import claims
@@ -228,7 +228,7 @@ class Exchange:
         """Find out what is wrong; what was to be settled is kept."""
         if isinstance(error, OutOfMemory):
             self.hold(error)
-        elif isinstance(error, NotFound):
+        elif isinstance(error, NotFound | WrongType):
             self.roster.mend([part])
         else:
             raise error

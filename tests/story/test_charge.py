@@ -5,8 +5,6 @@ from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 from tests.support.server import Server
 from tests.support.wait import wait_until
 from tests.support.worker import Workers, dead, mqctl, pending, produce, script
@@ -43,8 +41,8 @@ def test_orders_are_charged_retried_with_growing_pauses_and_given_up(
     for order, times in attempts.items():
         pauses = [(b - a) / 1000 for a, b in pairwise(times)]
         if order.startswith("order-09") and order.endswith("7"):
-            assert pauses == pytest.approx([1, 2, 4], abs=1), order
-            assert all(p >= q for p, q in zip(pauses, (1, 2, 4), strict=True))
+            late = [p - q for p, q in zip(pauses, (1, 2, 4), strict=True)]
+            assert all(0 <= seconds < 1.5 for seconds in late), (order, pauses)
         else:
             assert pauses == []
 

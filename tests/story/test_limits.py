@@ -23,6 +23,13 @@ from tests.support.worker import (
 )
 
 
+ALL_PENDING = """
+local sum = 0
+for _, key in ipairs(KEYS) do sum = sum + redis.call('XPENDING', key, 'g')[1] end
+return sum
+"""  # at one moment
+
+
 def consume(server: Server, *options: str) -> list[str]:
     """Run a consumer of topic t to its end and return its lines."""
     done = mqctl(server, "consume", "t", "-g", "g", *options)
@@ -73,11 +80,13 @@ def test_more_in_flight_than_allowed_are_never_fetched(
     produce(redis, "t", [str(i) for i in range(12)], "--partitions", "4")
     slow = script(tmp_path / "slow", "sleep 0.1")
     worker = crew.consume("t", *CALM, "--max-in-flight", "2", "-e", "--", slow)
+    until_held(redis, "t", 4)
+    streams = [stream("t", i) for i in range(4)]
     most = 0
 
     def over() -> bool:
         nonlocal most
-        most = max(most, pending(redis, "t", 4))
+        most = max(most, redis.call("EVAL", ALL_PENDING, 4, *streams))
         return not worker.running
 
     wait_until(over, "its end")

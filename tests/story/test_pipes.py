@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mqctl.cli.main import run
 from tests.support.server import Server
 from tests.support.wait import wait_until
 from tests.support.worker import (
@@ -129,13 +128,10 @@ def test_a_copy_keeps_payload_key_and_headers(redis: Server, messages: list) -> 
     producer.drain()
     session.close()
 
-    out = mqctl_in_process(
-        "consume", "A", "-g", "g", "-e", "-q", "-o", "ndjson", url=redis.url
-    )
-    mqctl_in_process("produce", "B", "-q", "-i", "ndjson", url=redis.url, given=out)
-    again = mqctl_in_process(
-        "consume", "B", "-g", "g", "-e", "-q", "-o", "ndjson", url=redis.url
-    )
+    quiet = ("-q", "-o", "ndjson")
+    out = mqctl(redis, "consume", "A", "-g", "g", "-e", *quiet).stdout
+    mqctl(redis, "produce", "B", "-q", "-i", "ndjson", input=out)
+    again = mqctl(redis, "consume", "B", "-g", "g", "-e", *quiet).stdout
 
     kept = ("key", "key_b64", "headers", "payload", "payload_b64")
     first = [{k: r.get(k) for k in kept} for r in map(json.loads, out.splitlines())]
@@ -158,27 +154,6 @@ def content(record: dict) -> tuple:
         else record["payload"].encode()
     )
     return key, record["headers"], payload
-
-
-def mqctl_in_process(command: str, *words: str, url: str, given: bytes = b"") -> bytes:
-    """Run a command in this process with files for its standard streams."""
-    import tempfile
-
-    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as target:
-        source.write(given)
-        source.seek(0)
-        saved = os.dup(0), os.dup(1)
-        try:
-            os.dup2(source.fileno(), 0)
-            os.dup2(target.fileno(), 1)
-            code = run([command, "-u", url, *words])
-        finally:
-            for fd, copy in enumerate(saved):
-                os.dup2(copy, fd)
-                os.close(copy)
-        assert code == 0
-        target.seek(0)
-        return target.read()
 
 
 # -- readers that leave, or do not read ---------------------------------------

@@ -101,7 +101,7 @@ def test_no_entry_whatever_stops_a_consumer(
     class Handler:
         handled = 0
 
-        def __call__(self, delivery: Delivery) -> Result:
+        def __call__(self, _: Delivery) -> Result:
             self.handled += 1
             return SUCCESS
 
@@ -126,7 +126,7 @@ def test_no_entry_whatever_stops_a_consumer(
 
 def test_an_entry_whose_body_is_gone_is_buried(redis: Server) -> None:
     produce(redis, "t", ["x" * 70_000, "small"])
-    (ref,) = [k for k in redis.call("KEYS", "streaming:mq:payload:t:*")]
+    (ref,) = redis.call("KEYS", "streaming:mq:payload:t:*")
     redis.call("DEL", ref)
     assert drain(redis) == ["small"]
     (headers,) = dead(redis, "t")

@@ -7,14 +7,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
+from unittest.mock import patch
 
 from hiredis import ReplyError
 
+from mqctl.cli.main import run
 from tests.support.server import Server
+from tests.support.shell import environment
 from tests.support.wait import wait_until
 
 QUICK = (
@@ -36,16 +40,44 @@ def mqctl(
     command: str,
     *arguments: str,
     input: bytes = b"",  # noqa: A002 - as subprocess names it
-    timeout: float = 60,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command to its end."""
-    return subprocess.run(
-        argv(server, command, *arguments),
-        input=input,
-        capture_output=True,
-        timeout=timeout,
-        check=False,
-    )
+    """Run a command to its end, in this process: no interpreter has to start."""
+    words = argv(server, command, *arguments)[3:]
+    with (
+        TemporaryFile() as stdin,
+        TemporaryFile() as stdout,
+        TemporaryFile() as stderr,
+        patch.dict(os.environ, environment(server.url), clear=True),
+    ):
+        stdin.write(input)
+        stdin.seek(0)
+        with _standing_in(stdin, stdout, stderr):
+            code = run(words)
+        streams = []
+        for stream_ in (stdout, stderr):
+            stream_.seek(0)
+            streams.append(stream_.read())
+    return subprocess.CompletedProcess(words, code, *streams)
+
+
+@contextmanager
+def _standing_in(*files: IO[bytes]) -> Iterator[None]:
+    """Let files be the standard streams for a while."""
+    saved = [os.dup(fd) for fd in range(3)]
+    try:
+        for fd, file in enumerate(files):
+            os.dup2(file.fileno(), fd)
+        with (
+            open(1, "w", encoding="utf-8", closefd=False) as out,
+            open(2, "w", encoding="utf-8", closefd=False) as err,
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            yield
+    finally:
+        for fd, kept in enumerate(saved):
+            os.dup2(kept, fd)
+            os.close(kept)
 
 
 def produce(server: Server, topic: str, lines: Sequence[str], *options: str) -> None:
@@ -140,7 +172,7 @@ class Workers:
                 stdin=stdin,
                 stdout=out if stdout is None else stdout,
                 stderr=err,
-                env={**os.environ, **(env or {})},
+                env=environment(self.server.url, **(env or {})),
                 process_group=0,
             )
         worker = Worker(process, out_path, err_path)
