@@ -96,6 +96,7 @@ class Run:
         self._why: str | None = None  # it is stopped, or will be
         self._stopping = False
         self._deaf = False
+        self._blocked = False  # its stdin is full and watched
         self._ended = False
         self._answered = False
         self.succeeded = False
@@ -144,9 +145,9 @@ class Run:
 
     def _feed(self) -> None:
         """Hand over as many deliveries as the window and the pipe take."""
+        self._unblock()
         if self._leaves_at < inf or self._stopping:
             return
-        self._poller.forget(self._child.stdin)
         while lines := self._lines():
             taken = self._child.write(lines)
             if taken is None:
@@ -154,11 +155,17 @@ class Run:
                 return
             if not taken:
                 self._poller.watch(self._child.stdin, self._feed, POLLOUT)
+                self._blocked = True
                 return
             self._handed_over(taken)
         if self._orders.closing:
             self._child.shut()
             self._leave(None, self._rules.grace)
+
+    def _unblock(self) -> None:
+        if self._blocked:
+            self._poller.forget(self._child.stdin)
+            self._blocked = False
 
     def _lines(self) -> list[bytes | memoryview]:
         room = min(self._rules.language.window - len(self._in_hand), _MOST_LINES)
@@ -261,6 +268,10 @@ class Run:
             self._take_back(self._child.unread())
         code = self._dismiss()
         in_hand = list(self._in_hand.values())
+        why = self._why if self._stopping else f"its worker ended: {_ending(code)}"
+        if self._overdue is not None:
+            self._overdue.settle(self._failed(f"{why}", code))
+            why = f"its worker was stopped: another message {why}"
         if self._given_back(code):
             for task in in_hand:
                 task.settle(RELEASE)
@@ -268,10 +279,6 @@ class Run:
         if code in (126, 127) and not (self._answered or self._stopping):
             self._queue.extendleft(reversed(in_hand))
             return _broken(self._rules.name, code)
-        why = self._why if self._stopping else f"its worker ended: {_ending(code)}"
-        if self._overdue is not None:
-            self._overdue.settle(self._failed(f"{why}", code))
-            why = f"its worker was stopped: another message {why}"
         for task in in_hand:
             task.settle(self._failed(f"{why}", code))
         return None
@@ -297,7 +304,8 @@ class Run:
 
     def _dismiss(self) -> int | None:
         child = self._child
-        for fd in (child.stdin, child.stdout, child.stderr, child.pidfd):
+        self._unblock()
+        for fd in (child.stdout, child.stderr, child.pidfd):
             if fd is not None:
                 self._poller.forget(fd)
         return child.end()

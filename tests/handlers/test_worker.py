@@ -563,6 +563,29 @@ def test_kill_ends_everything_at_once_and_gives_messages_back(
     assert waiting.result(30).outcome is Outcome.RELEASE
 
 
+def test_kill_during_the_grace_leaves_nobody_waiting(
+    python: Work, delivery: Deliver, fifo: Path, clock: ManualClock
+) -> None:
+    program = f"""
+two = [next(messages) for _ in range(2)]
+hold_term()
+pipe = os.open({str(fifo)!r}, os.O_WRONLY)
+os.write(pipe, b"up\\n")
+wait_for_term()
+os.write(pipe, b"term\\n")
+time.sleep(60)
+"""
+    handler = python(program, clock=clock, timeout_ms=1000)
+    overdue, other = (submitted(handler, delivery(partition=n)) for n in range(2))
+    with fifo.open("rb") as pipe:
+        assert pipe.readline() == b"up\n"
+        clock.advance(1)
+        assert pipe.readline() == b"term\n"
+        handler.kill()
+    assert overdue.result(30).detail == "timed out after 1s"
+    assert other.result(30).outcome is Outcome.RELEASE
+
+
 def test_after_kill_nothing_is_started(
     bash: Work, delivery: Deliver, tmp_path: Path
 ) -> None:
