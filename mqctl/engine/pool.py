@@ -12,6 +12,9 @@ from mqctl.core.errors import HandlerBroken
 from mqctl.core.handler import Handler, Outcome, Result
 from mqctl.core.message import Delivery
 
+Submit = Callable[[Delivery, Callable[[Result, BaseException | None], None]], None]
+"""Hands over a delivery; the answer comes by the function, in any thread."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
@@ -74,10 +77,26 @@ class Pool:
             for i in range(workers)
         ]
         self._started = 0
+        self._submit: Submit | None = getattr(handler, "submit", None)
 
     def start(self, slot: Slot, delivery: Delivery) -> None:
-        """Hand a delivery to a free thread; only while `free` is above 0."""
+        """Hand a delivery to the handler; only while `free` is above 0.
+
+        To one that answers by itself directly, to others in a free thread.
+        """
         self.free -= 1
+        if self._submit is not None:
+            begun = self._now()
+
+            def done(result: Result, error: BaseException | None) -> None:
+                if error is not None:
+                    result, broken = _failure(error)
+                else:
+                    broken = None
+                self._finish(slot, delivery, result, broken, begun)
+
+            self._submit(delivery, done)
+            return
         busy = len(self._threads) - self.free
         while self._started < busy:
             self._threads[self._started].start()
@@ -113,16 +132,29 @@ class Pool:
             slot, delivery = order
             begun = self._now()
             result, broken = self._handle(delivery)
-            seconds = self._now() - begun
-            self._done.put(Finished(slot, delivery, result, broken, seconds))
-            self._wake.ring()
+            self._finish(slot, delivery, result, broken, begun)
+
+    def _finish(
+        self,
+        slot: Slot,
+        delivery: Delivery,
+        result: Result,
+        broken: HandlerBroken | None,
+        begun: float,
+    ) -> None:
+        seconds = self._now() - begun
+        self._done.put(Finished(slot, delivery, result, broken, seconds))
+        self._wake.ring()
 
     def _handle(self, delivery: Delivery) -> tuple[Result, HandlerBroken | None]:
         try:
             return self._handler(delivery), None
-        except HandlerBroken as error:
-            return Result(Outcome.RELEASE), error
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is a failure
-            return Result(
-                Outcome.RETRY, detail=f"{type(error).__name__}: {error}"
-            ), None
+            return _failure(error)
+
+
+def _failure(error: BaseException) -> tuple[Result, HandlerBroken | None]:
+    """Return what an error of a handler comes to."""
+    if isinstance(error, HandlerBroken):
+        return Result(Outcome.RELEASE), error
+    return Result(Outcome.RETRY, detail=f"{type(error).__name__}: {error}"), None
