@@ -1,17 +1,21 @@
 """The command `mqctl`, also as python -m mqctl."""
 
+import os
 import signal
 
 
 def main() -> None:
     """Run it. An interrupt while modules are loaded ends the process silently."""
-    heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if heeded:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from mqctl.cli.main import main as run
+    try:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        from mqctl.cli.main import main as run
 
-    if heeded:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        os.kill(os.getpid(), signal.SIGINT)
+        raise
     run()
 
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 from mqctl.core.errors import Interrupted
 
+Handler = Callable[[int, FrameType | None], Any] | int | None
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -45,8 +47,15 @@ def stopping(
     try:
         yield caught
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        _restore(before)
+
+
+def _restore(handlers: Mapping[signal.Signals, Handler]) -> None:
+    """Put handlers back; a signal that comes meanwhile waits and meets the old one."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, handlers)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 class Interruptible:
@@ -102,5 +111,4 @@ def interruptible() -> Iterator[Interruptible]:
     try:
         yield interrupt
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        _restore(before)
