@@ -37,6 +37,7 @@ _WARM = -1
 _MAX_RETRIES = 3
 _TELL = 0.1  # seconds between two counts
 _DRAIN_MS = 2000
+_TOGETHER = 50  # messages stamped with one moment, about as many as one send takes
 _NO_HEADERS: dict[str, str] = {}
 
 
@@ -224,15 +225,18 @@ class Sender:
     def _flat_out(self, until: float, last: float, number: int) -> None:
         """Send as fast as the server takes it."""
         stride = 0 if number == _WARM else self._job.load.producers
-        add, filler, monotonic = self._producer.add, self._filler, self._clock.monotonic
+        add, monotonic = self._producer.add, self._clock.monotonic
         line = 0
         while not self._line.stopped():
-            for _ in range(self._job.load.batch):
-                now = monotonic()
-                if number >= last or now >= until:
+            now = monotonic()
+            if now >= until:
+                return
+            rest = b"%016d%b" % (now * 1e6, self._filler)
+            for _ in range(min(self._job.load.batch, _TOGETHER)):
+                if number >= last:
                     return
                 line += 1
-                payload = b"%012d%016d%b" % (number, now * 1e6, filler)
+                payload = b"%012d%b" % (number, rest)
                 add(payload, None, _NO_HEADERS, None, _MAX_RETRIES, line)
                 number += stride
             self._line.count(self._producer.tally.stored)
