@@ -12,7 +12,7 @@ from mqctl.core.assignment import Slot
 from mqctl.core.message import int_or
 from mqctl.engine.session import Session
 from mqctl.store import scripts
-from mqctl.store.wire import ServerError
+from mqctl.store.wire import Command, ServerError
 
 _TTL_MS = 30 * 24 * 3_600_000
 
@@ -39,33 +39,40 @@ class Keeper:
     def keep(self, slot: Slot, entry_id: str, attempts: int, delay_ms: int) -> bool:
         """Remember a failure before waiting; False when the lease is lost. One trip.
 
-        On a cluster, for a plain topic name, the lease is looked at just before.
+        On a cluster, for a plain topic name, two: the lease is looked at just before.
         """
         session, wire = self.session, self.session.wire
         lease = session.keys.lease(slot[0], self.group, slot[1])
         record = self._record(slot)
-        if session.atomic([lease, record]):
-            order = scripts.keep_retry(
-                wire,
-                (lease, record),
-                me=self.name,
-                entry_id=entry_id,
-                attempts=attempts,
-                delay_ms=delay_ms,
-                ttl_ms=_TTL_MS,
-            )
-            return bool(wire.calls([order])[0] == 1)
-        if wire.call("GET", lease) != self.name.encode():
-            return False
-        now = session.clock.now_ms()
-        wire.calls(
-            [
-                ("HSETNX", record, "first_failed_at_ms", now),
-                ("HSET", record, "id", entry_id, "attempts", attempts),
-                ("HSET", record, "due_at_ms", now + delay_ms),
-                ("PEXPIRE", record, _TTL_MS),
-            ]
+        if not session.atomic([lease, record]):
+            return self._keep_in_order(lease, record, entry_id, attempts, delay_ms)
+        order = scripts.keep_retry(
+            wire,
+            (lease, record),
+            me=self.name,
+            entry_id=entry_id,
+            attempts=attempts,
+            delay_ms=delay_ms,
+            ttl_ms=_TTL_MS,
         )
+        return bool(wire.calls([order])[0] == 1)
+
+    def _keep_in_order(
+        self, lease: str, record: str, entry_id: str, attempts: int, delay_ms: int
+    ) -> bool:
+        wire, now = self.session.wire, self.session.clock.now_ms()
+        holder, (known, first) = wire.calls(
+            [("GET", lease), ("HMGET", record, "id", "first_failed_at_ms")]
+        )
+        if holder != self.name.encode():
+            return False
+        if known != entry_id.encode() or first is None:
+            first = now
+        written: Command = (
+            *("HSET", record, "id", entry_id, "attempts", attempts),
+            *("first_failed_at_ms", first, "due_at_ms", now + delay_ms),
+        )
+        wire.calls([written, ("PEXPIRE", record, _TTL_MS)])
         return True
 
     def look(self, slots: Sequence[Slot]) -> list[Kept | None]:
