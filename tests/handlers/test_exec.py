@@ -543,7 +543,7 @@ def test_calls_from_several_threads_run_side_by_side(
 
 def open_both_ways(path: Path) -> BinaryIO:
     """Open a named pipe without waiting for another side."""
-    return open(os.open(path, os.O_RDWR), "r+b", buffering=0)  # noqa: PTH123
+    return open(os.open(path, os.O_RDWR), "r+b", buffering=0)
 
 
 def test_results_of_parallel_calls_are_not_mixed_up(

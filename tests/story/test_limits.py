@@ -22,7 +22,6 @@ from tests.support.worker import (
     until_held,
 )
 
-
 ALL_PENDING = """
 local sum = 0
 for _, key in ipairs(KEYS) do sum = sum + redis.call('XPENDING', key, 'g')[1] end
