@@ -1,5 +1,6 @@
 """Programs killed at a command of one's choice, and the account of what is left."""
 
+import ctypes
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -21,11 +23,20 @@ from mqctl.engine import payloads, retries
 from mqctl.engine.consumer import Consumer
 from mqctl.engine.session import Session
 from mqctl.store.url import parse_url
-from tests.support.proxy import Cut, Proxy
+from tests.support.proxy import Cut, Moment, Proxy
 from tests.support.server import Server
 
 GROUP = "g"
+TURNS: tuple[tuple[str, Moment], ...] = (
+    ("SET", "after"),
+    ("XADD", "before"),
+    ("XADD", "after"),
+    ("XACK", "after"),
+    ("EVALSHA", "before"),
+    ("EVALSHA", "after"),
+)
 _ROOT = Path(__file__).parents[2]
+_SUBREAPER = 36  # prctl: orphans below become children
 
 
 class Launcher:
@@ -98,6 +109,7 @@ def _zygote() -> None:
     import mqctl.cli.produce  # noqa: F401
     from mqctl.cli.main import main
 
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1)
     while line := os.read(0, 1 << 16):
         order = json.loads(line)
         pid = os.fork()
@@ -111,6 +123,9 @@ def _zygote() -> None:
             main(order["argv"])
         os.write(1, b"%d\n" % pid)
         _, status = os.waitpid(pid, 0)
+        with suppress(ChildProcessError):  # handlers of a killed program write on
+            while True:
+                os.wait()
         os.write(1, b"%d\n" % os.waitstatus_to_exitcode(status))
 
 
@@ -148,12 +163,16 @@ class World:
 
 @dataclass
 class Ledger:
-    """Where every message is, by payload: how many copies wait, how many are dead."""
+    """Where every message is, by payload: how many copies wait, how many are dead.
+
+    `whole`: the program ended by itself.
+    """
 
     waiting: Counter[bytes] = field(default_factory=Counter)
     delayed: Counter[bytes] = field(default_factory=Counter)
     dead: Counter[bytes] = field(default_factory=Counter)
     stored: Counter[bytes] = field(default_factory=Counter)
+    whole: bool = False
 
     @property
     def live(self) -> Counter[bytes]:
@@ -161,11 +180,11 @@ class Ledger:
         return self.waiting + self.delayed + self.dead
 
 
-def ledger(world: World) -> Ledger:
-    """Read it from the server."""
+def ledger(world: World, group: str = GROUP) -> Ledger:
+    """Read it from the server; what waits is what this group has yet to finish."""
     found = Ledger()
     for index in range(world.partitions()):
-        for payload, open_ in _entries(world, index):
+        for payload, open_ in _entries(world, index, group):
             found.stored[payload] += 1
             if open_:
                 found.waiting[payload] += 1
@@ -178,7 +197,7 @@ def ledger(world: World) -> Ledger:
     return found
 
 
-def _entries(world: World, index: int) -> list[tuple[bytes, bool]]:
+def _entries(world: World, index: int, group: str) -> list[tuple[bytes, bool]]:
     """Return payload of each entry, and whether the group has yet to finish it."""
     stream = world.stream(index)
     groups = (
@@ -189,8 +208,10 @@ def _entries(world: World, index: int) -> list[tuple[bytes, bool]]:
     last, pending = (0, 0), set()
     for row in groups:
         info = dict(zip(row[::2], row[1::2], strict=True))
+        if info[b"name"] != group.encode():
+            continue
         last = _id(info[b"last-delivered-id"])
-        rows = world.server.call("XPENDING", stream, GROUP, "-", "+", 100_000)
+        rows = world.server.call("XPENDING", stream, group, "-", "+", 100_000)
         pending = {row[0] for row in rows}
     found = []
     for raw_id, flat in world.server.call("XRANGE", stream, "-", "+"):
@@ -208,13 +229,21 @@ def _id(raw: bytes) -> tuple[int, int]:
 
 @dataclass
 class Recorder:
-    """A handler that succeeds and remembers."""
+    """A handler that remembers, and succeeds unless `answer` says otherwise.
 
+    `tries` are payload and attempt of each call.
+    """
+
+    answer: Callable[[bytes, int], Result] = lambda _, __: SUCCESS
+    tries: list[tuple[bytes, int]] = field(default_factory=list)
     handled: Counter[bytes] = field(default_factory=Counter)
 
     def __call__(self, delivery: Delivery) -> Result:
-        self.handled[delivery.message.payload] += 1
-        return SUCCESS
+        payload = delivery.message.payload
+        self.tries.append((payload, delivery.attempt))
+        result = self.answer(payload, delivery.attempt)
+        self.handled[payload] += result is SUCCESS
+        return result
 
     def drain(self) -> None:
         return
@@ -223,28 +252,35 @@ class Recorder:
         return
 
 
-def recover(world: World) -> Counter[bytes]:
+def recover(
+    world: World,
+    recorder: Recorder | None = None,
+    *,
+    group: str = GROUP,
+    **options: Any,
+) -> Counter[bytes]:
     """Let time pass and a second consumer do what is left; return what it handled.
 
     Time: leases and signs of life run out, everything delayed comes due.
     """
     keys, call = world.session.keys, world.server.call
-    leases = [keys.lease(world.topic, GROUP, i) for i in range(world.partitions())]
-    for gone in (*leases, keys.members(GROUP)):
+    leases = [keys.lease(world.topic, group, i) for i in range(world.partitions())]
+    for gone in (*leases, keys.members(group)):
         call("DEL", gone)
     waiting = keys.retries(world.topic)
     for item in call("ZRANGE", waiting, 0, -1):
         call("ZADD", waiting, 1, item)
-    options = ConsumerOptions(
+    settings = ConsumerOptions(
         (world.topic,),
-        GROUP,
+        group,
         claim_idle_ms=1,
         claim_interval_ms=10,
         mover_interval_ms=10,
         exit_when_empty=True,
+        **options,
     )
-    recorder = Recorder()
-    Consumer(world.session, options, handler=recorder).run()
+    recorder = recorder or Recorder()
+    Consumer(world.session, settings, handler=recorder).run()
     return recorder.handled
 
 
@@ -252,13 +288,17 @@ def recover(world: World) -> Counter[bytes]:
 class Scenario:
     """A program and what stands on the server before it runs.
 
-    `prepare` may return what the program gets on standard input.
+    `prepare` may return what the program gets on standard input. With `again` the
+    program runs a second time before the check, the whole of it. `turns` are the
+    commands at which to cut by default.
     """
 
     name: str
     arguments: Callable[[World], list[str]]
     prepare: Callable[[World], bytes]
     check: Callable[[World, Ledger], None]
+    turns: tuple[tuple[str, Moment], ...] = TURNS
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -283,7 +323,12 @@ def run(world: World, launcher: Launcher, scenario: Scenario, cut: Cut | None) -
         status = launcher.wait()
     told = errors.read_text()
     assert status == (-signal.SIGKILL if proxy.was_cut else 0), (status, told)
-    scenario.check(world, ledger(world))
+    left = ledger(world)
+    left.whole = not proxy.was_cut
+    if scenario.again:
+        launcher.start(arguments, world.server.url, given, world.out, errors)
+        assert launcher.wait() == 0, errors.read_text()
+    scenario.check(world, left)
     return Run(proxy.commands, proxy.was_cut)
 
 
