@@ -102,9 +102,7 @@ class _Child:
     Only `signal` may be called from another one.
     """
 
-    def __init__(
-        self, pid: int, stdin: int | None, payload: bytes, stderr: int, clock: Clock
-    ) -> None:
+    def __init__(self, pid: int, stderr: int, clock: Clock) -> None:
         self._pid = pid
         self._clock = clock
         self._lock = Lock()
@@ -112,17 +110,12 @@ class _Child:
         self._status = 0
         self._exited = False
         self._tail = b""
-        self._stdin = stdin
-        self._unfed = memoryview(payload)
         self._stderr: int | None = stderr
         self._pidfd = _pidfd(pid)
         self._poll = select.poll()
         self._poll.register(stderr, select.POLLIN)
         if self._pidfd is not None:
             self._poll.register(self._pidfd, select.POLLIN)
-        if stdin is not None:
-            self._poll.register(stdin, select.POLLOUT)
-            self._feed(stdin)
 
     def attend(self, until: float | None, *, to_eof: bool = False) -> bool:
         """Serve the pipes until the process ends, with `to_eof` also its stderr.
@@ -155,7 +148,7 @@ class _Child:
         try:
             self._reap()
         finally:
-            for fd in (self._stdin, self._stderr, self._pidfd):
+            for fd in (self._stderr, self._pidfd):
                 if fd is not None:
                     os.close(fd)
 
@@ -170,24 +163,11 @@ class _Child:
         )
 
     def _serve(self, fd: int) -> None:
-        if fd == self._stdin:
-            self._feed(fd)
-        elif fd == self._stderr:
+        if fd == self._stderr:
             self._listen(fd)
         else:
             self._exited = True
             self._poll.unregister(fd)
-
-    def _feed(self, fd: int) -> None:
-        try:
-            self._unfed = self._unfed[os.write(fd, self._unfed) :]
-        except BlockingIOError:
-            return
-        except BrokenPipeError:  # it need not read what it does not want
-            self._unfed = self._unfed[:0]
-        if not self._unfed:
-            self._stdin = None
-            self._drop(fd)
 
     def _listen(self, fd: int) -> None:
         chunk = os.read(fd, _CHUNK)
@@ -221,13 +201,11 @@ class _Child:
 def _spawn(command: Command, clock: Clock) -> _Child:
     with ExitStack() as theirs, ExitStack() as ours:
         stderr, their_stderr = _pipe(ours, theirs)
-        stdin = None
         if command.stdin is None:
             their_stdin = os.open(os.devnull, os.O_RDONLY)
-            theirs.callback(os.close, their_stdin)
         else:
-            their_stdin, stdin = _pipe(theirs, ours)
-            os.set_blocking(stdin, False)
+            their_stdin = _file_of(command.stdin)
+        theirs.callback(os.close, their_stdin)
         pid = os.posix_spawn(
             command.program,
             command.argv,
@@ -242,7 +220,27 @@ def _spawn(command: Command, clock: Clock) -> _Child:
             setsigmask=[],
         )
         ours.pop_all()
-        return _Child(pid, stdin, command.stdin or b"", stderr, clock)
+        return _Child(pid, stderr, clock)
+
+
+def _file_of(payload: bytes) -> int:
+    """Return a file in memory that holds the payload, at its start.
+
+    Not a pipe: a command whose consumer is killed would read part of the payload, or
+    none, and take it for the whole.
+    """
+    try:
+        fd = os.memfd_create("mqctl-payload", os.MFD_CLOEXEC)
+    except (AttributeError, OSError):  # not on this system
+        from tempfile import TemporaryFile
+
+        with TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    rest = memoryview(payload)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
