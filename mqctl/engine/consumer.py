@@ -70,6 +70,8 @@ class Consumer:
         meter: Meter | None = None,
         on_dead: OnDead | None = None,
     ) -> None:
+        if (handler is None) == (sink is None):
+            raise BadUsage("a consumer needs either a handler or a sink")
         self._session = session
         self.options = options
         self._note = note
@@ -128,12 +130,11 @@ class Consumer:
     ) -> Printing | Working:
         options, roster = self.options, self._roster
         credit, ending, active = self._credit, self._ending, self._ending.began
-        if sink is not None and handler is None:
+        if sink is not None:
             return Printing(
                 options, sink, roster, credit, self._metering, ending, active
             )
-        if handler is None or sink is not None:
-            raise BadUsage("a consumer needs either a handler or a sink")
+        assert handler is not None  # noqa: S101 - checked by the caller
         return Working(
             self._session,
             options,

@@ -542,7 +542,15 @@ class Roster:
         self.retire()
         if self.parts:
             self.release(list(self.parts.values()))
+        self._pass_on()
         self._membership.leave()
+
+    def _pass_on(self) -> None:
+        """Hand over what was handed to me meanwhile and I have not begun with."""
+        _, holders = self._membership.look(self.selected(), beat=False)
+        mine = [slot for slot, holder in holders.items() if holder == self._me.consumer]
+        if mine:
+            self._membership.give(self._handover(mine))
 
     def recover(self) -> None:
         """Go on after a new connection: keep what is still mine, read it anew."""

@@ -238,11 +238,14 @@ def trimming(world: World) -> list[str]:
 
 
 def insisting(mode: str) -> Program:
-    """One message fails twice; payload and attempt of every try are noted."""
+    """One message fails twice; payload and attempt of every try are noted.
+
+    A handler whose consumer is killed before it has the payload reads nothing.
+    """
 
     def arguments(world: World) -> list[str]:
         script = (
-            'read x; echo "$x $MQ_ATTEMPT" >>"$0"; '
+            'read x; [ "$x" ] || exit 1; echo "$x $MQ_ATTEMPT" >>"$0"; '
             f'[ "$x" != {FAILING.decode()} ] || [ "$MQ_ATTEMPT" -gt {FAILURES} ]'
         )
         return [
