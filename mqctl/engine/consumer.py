@@ -28,6 +28,7 @@ from mqctl.engine.burial import Burial
 from mqctl.engine.credit import Credit
 from mqctl.engine.ending import Ending, HardStop
 from mqctl.engine.exchange import Exchange, OnDead
+from mqctl.engine.groups import GroupDeleted
 from mqctl.engine.intake import Intake
 from mqctl.engine.keeping import Keeper
 from mqctl.engine.life import Life
@@ -35,7 +36,7 @@ from mqctl.engine.metering import Metering
 from mqctl.engine.mover import Mover
 from mqctl.engine.pool import Pool, Wake
 from mqctl.engine.printing import Printing, Sink, Stuck
-from mqctl.engine.roster import GroupDeleted, Roster
+from mqctl.engine.roster import Roster
 from mqctl.engine.session import Session
 from mqctl.engine.standing import Standing, standing
 from mqctl.engine.trimmer import Trimmer

@@ -1,30 +1,25 @@
-"""Which partitions this consumer has: topics, groups, beats, leases, hand-overs."""
+"""Which partitions this consumer has: topics, beats, leases, hand-overs."""
 
 import select
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mqctl.codecs import native
-from mqctl.core import assignment, ids
+from mqctl.core import assignment
 from mqctl.core.assignment import Member, Slot
 from mqctl.core.errors import (
     MqError,
     NameInUse,
-    NotFound,
     OutOfMemory,
-    WrongType,
 )
-from mqctl.core.names import check_new_group
 from mqctl.core.options import ConsumerOptions
-from mqctl.core.positions import Position, parse_position
 from mqctl.core.selection import Selection
 from mqctl.engine import topics
 from mqctl.engine.assigned import NOBODY, Assigned
 from mqctl.engine.catalogue import Catalogue
+from mqctl.engine.groups import Groups
 from mqctl.engine.keeping import Keeper
 from mqctl.engine.membership import Membership
 from mqctl.engine.session import Session
-from mqctl.engine.standing import delivered
 from mqctl.store import scripts
 from mqctl.store.wire import ServerError
 
@@ -42,10 +37,6 @@ class _Timers:
     beat: float = 0.0
     renew: float = 0.0
     refresh: float = 0.0
-
-
-class GroupDeleted(NotFound):
-    """The group was deleted on purpose while its consumers were running."""
 
 
 class Roster:
@@ -80,7 +71,7 @@ class Roster:
         )
         self._keeper = Keeper(session, options.group, name)
         self._catalogue = Catalogue(session, options.selection, note)
-        self._grouped: set[Slot] = set()
+        self._groups = Groups(session, options, note)
         self._free: dict[Slot, int] = {}
         self._timers = _Timers()
         self.parts: dict[Slot, Assigned] = {}
@@ -107,7 +98,7 @@ class Roster:
         self._catalogue.check_partitions()
         if options.consumer is not None:
             self._take_name()
-        self._begin(self.selected())
+        self._groups.begin(self.selected())
         self.pulse(self._session.clock.monotonic())
 
     def _take_name(self) -> None:
@@ -143,102 +134,6 @@ class Roster:
             group=self._options.group,
         )
 
-    def _begin(self, slots: Iterable[Slot]) -> None:
-        """Create the group where it is missing, at the position asked for.
-
-        A partition that a group has not seen yet begins at its start.
-        """
-        listed = list(slots)
-        position = parse_position(self._options.position, self._session.clock.now_ms())
-        states = self._groups(listed)
-        self._grouped.update(listed)
-        missing = [slot for slot in listed if states[slot] is None]
-        known = {topic for topic, index in listed if states[topic, index] is not None}
-        if known and self._options.position != "start":
-            self._note(
-                f"group {self._options.group} exists: it goes on where it was, "
-                "--from has no effect"
-            )
-        if not missing:
-            return
-        check_new_group(self._options.group)
-        starts = self._starts([s for s in missing if s[0] not in known], position)
-        committed = self._committed(missing)
-        self._create(
-            {slot: committed.get(slot, starts.get(slot, "0-0")) for slot in missing}
-        )
-
-    def _groups(self, slots: list[Slot]) -> dict[Slot, str | None]:
-        """Return the group's last delivered id in each partition, None = no group."""
-        replies = self._session.wire.batch(
-            [("XINFO", "GROUPS", self._stream(slot)) for slot in slots]
-        )
-        states: dict[Slot, str | None] = {}
-        for slot, reply in zip(slots, replies, strict=True):
-            if isinstance(reply, ServerError) and reply.kind == "WRONGTYPE":
-                raise self._no_stream(slot)
-            states[slot] = delivered(reply, self._options.group)
-        return states
-
-    def _no_stream(self, slot: Slot) -> WrongType:
-        topic, index = slot
-        return WrongType(
-            f"partition {index} of topic {topic} is of the wrong type: "
-            f"{self._stream(slot)} is not a stream",
-            topic=topic,
-            partition=index,
-        )
-
-    def _starts(self, slots: list[Slot], position: Position) -> dict[Slot, str]:
-        """Return the id after which the group begins, for each partition."""
-        if position.last is None:
-            return dict.fromkeys(slots, position.after)
-        replies = self._session.wire.calls(
-            [
-                ("XREVRANGE", self._stream(slot), "+", "-", "COUNT", position.last)
-                for slot in slots
-            ]
-        )
-        found = {
-            slot: [ids.parse(raw.decode()) for raw, _ in entries]
-            for slot, entries in zip(slots, replies, strict=True)
-        }
-        newest = sorted((i, slot) for slot, rows in found.items() for i in rows)
-        chosen = newest[-position.last :] if position.last else []
-        # Behind all that was there: what is appended meanwhile is newer still.
-        starts = {s: _text(rows[0]) if rows else "0-0" for s, rows in found.items()}
-        for entry_id, slot in reversed(chosen):
-            starts[slot] = ids.before(_text(entry_id))
-        return starts
-
-    def _committed(self, slots: list[Slot]) -> dict[Slot, str]:
-        """Return what the group had finished, where that is known."""
-        keys, group = self._session.keys, self._options.group
-        replies = self._session.wire.batch(
-            [("HGETALL", keys.commit(topic, index)) for topic, index in slots]
-        )
-        found: dict[Slot, str] = {}
-        for slot, flat in zip(slots, replies, strict=True):
-            if isinstance(flat, ServerError):
-                continue
-            entries = map(native.commit_entry, flat[::2], flat[1::2])
-            ids = [e[1] for e in entries if e is not None and e[0] == group]
-            if ids:
-                found[slot] = max(ids, key=lambda i: tuple(map(int, i.split("-"))))
-        return found
-
-    def _create(self, positions: dict[Slot, str]) -> None:
-        group = self._options.group
-        replies = self._session.wire.batch(
-            [
-                ("XGROUP", "CREATE", self._stream(slot), group, start, "MKSTREAM")
-                for slot, start in positions.items()
-            ]
-        )
-        for reply in replies:
-            if isinstance(reply, ServerError) and reply.kind != "BUSYGROUP":
-                raise reply.explained("creating the group")
-
     # -- topics ---------------------------------------------------------------
 
     @property
@@ -253,7 +148,7 @@ class Roster:
     def _refresh(self) -> None:
         gone = self._catalogue.refresh()
         for topic in gone:
-            self._grouped = {slot for slot in self._grouped if slot[0] != topic}
+            self._groups.forget(topic)
             for part in [p for p in self.parts.values() if p.topic == topic]:
                 self.drop(part, "the topic was deleted", release=True)
         if not self._options.exit_when_empty:
@@ -386,11 +281,7 @@ class Roster:
             raise
         self._membership.give({slot: None for slot in gained if slot not in states})
         gained = list(states)
-        keys, group = self._session.keys, self._options.group
-        self._session.wire.calls(
-            [("HSETNX", keys.commit(t, i), group, "0-0") for t, i in gained]
-        )
-        self._grouped.update(gained)
+        self._groups.enter(gained)
         for slot in gained:
             self.parts[slot] = Assigned(
                 slot, self._stream(slot), sent, last_id=states[slot]
@@ -408,38 +299,15 @@ class Roster:
 
     def _delivered(self, slots: list[Slot]) -> dict[Slot, str]:
         """Return how far the group has come in the partitions that still exist."""
-        states = self._groups(slots)
+        states = self._groups.delivered(slots)
         lost = [slot for slot, state in states.items() if state is None]
         if lost:
             self._refresh()
             there = set(self.selected())
-            states.update(self._restore([slot for slot in lost if slot in there]))
-        return {slot: state for slot, state in states.items() if state is not None}
-
-    def _restore(self, slots: list[Slot]) -> dict[Slot, str]:
-        """Make the group again where it is missing, at what it had finished.
-
-        Raises GroupDeleted when that was on purpose: the partition is there, and
-        nothing says any more how far the group had come.
-        """
-        group, committed = self._options.group, self._committed(slots)
-        known = [slot for slot in slots if slot in self._grouped]
-        there = self._session.wire.calls(("EXISTS", self._stream(s)) for s in known)
-        for slot, exists in zip(known, there, strict=True):
-            if exists and slot not in committed:
-                raise GroupDeleted(
-                    f"group {group} of topic {slot[0]} was deleted",
-                    topic=slot[0],
-                    group=group,
-                )
-        starts = {slot: committed.get(slot, "0-0") for slot in slots}
-        for topic, index in known:
-            self._note(
-                f"the group {group} was gone from {topic}[{index}]: "
-                f"made again after {starts[topic, index]}"
+            states.update(
+                self._groups.restore([slot for slot in lost if slot in there])
             )
-        self._create(starts)
-        return starts
+        return {slot: state for slot, state in states.items() if state is not None}
 
     # -- losing and leaving ---------------------------------------------------
 
@@ -467,12 +335,12 @@ class Roster:
             raise error.explained("reading")
         self._refresh()
         left = [part.slot for part in parts if part.slot in self.parts]
-        states = self._groups(left)
-        self._restore([slot for slot in left if states[slot] is None])
+        states = self._groups.delivered(left)
+        self._groups.restore([slot for slot in left if states[slot] is None])
 
     def catch_up(self, parts: list[Assigned]) -> None:
         """Learn anew how far the group has been delivered in these partitions."""
-        states = self._groups([part.slot for part in parts])
+        states = self._groups.delivered([part.slot for part in parts])
         for part in parts:
             part.last_id = states[part.slot] or part.last_id
 
@@ -562,7 +430,3 @@ class Roster:
 
     def _stream(self, slot: Slot) -> str:
         return self._session.keys.partition(*slot)
-
-
-def _text(entry_id: tuple[int, int]) -> str:
-    return f"{entry_id[0]}-{entry_id[1]}"

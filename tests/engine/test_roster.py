@@ -5,7 +5,8 @@ import pytest
 
 from mqctl.core.errors import BadUsage, NameInUse, NotFound, WrongType
 from mqctl.core.options import ConsumerOptions
-from mqctl.engine.roster import GroupDeleted, Roster
+from mqctl.engine.groups import GroupDeleted
+from mqctl.engine.roster import Roster
 from tests.support.server import Server
 from tests.support.sessions import QUICK, add, session, topic
 from tests.support.wait import wait_until

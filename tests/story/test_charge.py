@@ -59,6 +59,14 @@ def test_orders_are_charged_retried_with_growing_pauses_and_given_up(
     assert rejected[0]["x-dead-stderr"] == "no such account\n"
     assert {h["x-dead-group"] for h in letters} == {"g"}
 
+    done = mqctl(redis, "dlq replay-all", "orders", "--delete", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert dead(redis, "orders") == []
+    healed = mqctl(redis, "consume", "orders", "-g", "g", "-e", "-F", "%s %a\n")
+    assert sorted(healed.stdout.decode().splitlines()) == [
+        f"order-09{i}{end} 1" for i in range(10) for end in ("57" if i == 5 else "7")
+    ]
+
 
 def test_status_99_settles_the_message_and_stops(redis: Server) -> None:
     produce(redis, "orders", ["1", "2", "3"])

@@ -32,7 +32,8 @@ CALM = ("--lease-ttl", "30s", "--claim-idle", "5m")
 
 
 def argv(server: Server, command: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "mqctl", command, "-u", server.url, *arguments]
+    words = [*command.split(), "-u", server.url, *arguments]
+    return [sys.executable, "-m", "mqctl", *words]
 
 
 def mqctl(
