@@ -238,14 +238,11 @@ def trimming(world: World) -> list[str]:
 
 
 def insisting(mode: str) -> Program:
-    """One message fails twice; payload and attempt of every try are noted.
-
-    A handler whose consumer is killed before it has the payload reads nothing.
-    """
+    """One message fails twice; payload and attempt of every try are noted."""
 
     def arguments(world: World) -> list[str]:
         script = (
-            'read x; [ "$x" ] || exit 1; echo "$x $MQ_ATTEMPT" >>"$0"; '
+            'read x; echo "$x $MQ_ATTEMPT" >>"$0"; '
             f'[ "$x" != {FAILING.decode()} ] || [ "$MQ_ATTEMPT" -gt {FAILURES} ]'
         )
         return [
@@ -599,8 +596,13 @@ def test_killed_at_every_command_it_loses_nothing(
     scenario: Scenario,
     moment: Moment,
 ) -> None:
-    number = 1
-    while run(world, launcher, scenario, Cut(number, moment)).killed:
+    number = points = 0
+    while True:
         number += 1
-    assert number > 5
-    print(f"{number - 1} points")  # noqa: T201 - shown with -rP
+        done = run(world, launcher, scenario, Cut(number, moment))
+        points += done.killed
+        # A program may end before a reply comes, that of a blocking read for one.
+        if not done.killed and len(done.commands) < number:
+            break
+    assert points > 5
+    print(f"{points} of {number - 1} points")  # noqa: T201 - shown with -rP
