@@ -270,14 +270,9 @@ def recover(
     waiting = keys.retries(world.topic)
     for item in call("ZRANGE", waiting, 0, -1):
         call("ZADD", waiting, 1, item)
+    quick = {"claim_idle_ms": 1, "claim_interval_ms": 10, "mover_interval_ms": 10}
     settings = ConsumerOptions(
-        (world.topic,),
-        group,
-        claim_idle_ms=1,
-        claim_interval_ms=10,
-        mover_interval_ms=10,
-        exit_when_empty=True,
-        **options,
+        (world.topic,), group, exit_when_empty=True, **(quick | options)
     )
     recorder = recorder or Recorder()
     Consumer(world.session, settings, handler=recorder).run()
